@@ -1,0 +1,198 @@
+"""The words of the project as frozen data: catalogue rows, cells, and what became of an input."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Flavour(StrEnum):
+    """What an image is for. `runtime` is not written in an identifier."""
+
+    RUNTIME = "runtime"
+
+
+class Origin(StrEnum):
+    """Where an input came from. Everything but `upstream` and the CUDA wheels is a fallback."""
+
+    UPSTREAM = "upstream"  # release archive, Docker Hub image
+    MAVEN = "maven"
+    WHEEL = "wheel"
+    BOOTSTRAP = "bootstrap"
+
+
+class Tier(StrEnum):
+    """How far an image was verified: static < load < run."""
+
+    STATIC = "static"
+    LOAD = "load"
+    RUN = "run"
+
+
+class Confidence(StrEnum):
+    """How sure a fact is."""
+
+    MEASURED = "A"  # measured, or two independent sources and more
+    ONE_SOURCE = "B"
+    INFERRED = "C"
+    UNKNOWN = "U"
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A catalogue row. `None` means unknown; nothing is invented."""
+
+
+class GpuArchitectures(_Row):
+    """Compute capabilities with machine code (`sass`) and with portable code (`ptx`), as "80", "90a"."""
+
+    sass: tuple[str, ...] = ()
+    ptx: tuple[str, ...] = ()
+    confidence: Confidence = Confidence.UNKNOWN
+
+
+class MavenSource(_Row):
+    """A Maven jar that holds the same native libraries."""
+
+    coordinates: str  # group:artifact:version
+    sha256: str | None = None  # of the jar
+
+
+class WheelSource(_Row):
+    """A PyPI wheel that holds the same native libraries."""
+
+    requirement: str  # name==version
+    filename: str
+    sha256: str
+
+
+class OrtRelease(_Row):
+    """One release archive of ONNX Runtime GPU for Linux x64: one version for one CUDA major."""
+
+    version: str
+    cuda_major: int
+    cudnn_major: int
+    cuda_build: str | None = None  # toolkit it was built with, "11.8"
+    cuda_confidence: Confidence = Confidence.UNKNOWN
+    asset: str
+    url: str
+    sha256: str | None = None  # of the archive; None: no public source
+    sha256_sources: int = 0  # independent sources of that hash
+    top_folder: str | None = None
+    soname: str  # of libonnxruntime.so
+    needed: tuple[str, ...] = ()  # CUDA part of NEEDED of the CUDA provider
+    dlopened: tuple[str, ...] = ()  # CUDA libraries it opens only when it uses them
+    needed_confidence: Confidence = Confidence.UNKNOWN
+    glibc: str  # lowest glibc
+    glibcxx: str  # lowest GLIBCXX of libstdc++
+    gpu: GpuArchitectures = GpuArchitectures()
+    git_commit: str | None = None
+    maven: MavenSource | None = None  # only where the jar is of this CUDA major
+    wheel: WheelSource | None = None  # only where the wheel is of this CUDA major and holds the C library
+    notes: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Name of this archive in file names, locks and messages: `1.16.2-cuda11`."""
+        return f"{self.version}-cuda{self.cuda_major}"
+
+
+class CudaWheel(_Row):
+    """One of NVIDIA's wheels and the libraries that are taken from it."""
+
+    requirement: str  # name==version
+    filename: str
+    sha256: str
+    size: int  # bytes
+    libraries: tuple[str, ...]  # SONAMEs, regular files in the wheel
+    dropped: tuple[str, ...] = ()  # libraries left behind on purpose, the reason stands in the data file
+
+
+class CudaSet(_Row):
+    """The CUDA and cuDNN libraries of one CUDA version and one cuDNN major."""
+
+    cuda: str  # "11.8"
+    cudnn: str  # major, "8"
+    cudnn_version: str  # "8.9.6.50"
+    wheels: tuple[CudaWheel, ...]
+
+    @property
+    def key(self) -> str:
+        """Name of this set: `11.8-cudnn8`."""
+        return f"{self.cuda}-cudnn{self.cudnn}"
+
+    @property
+    def major(self) -> int:
+        return int(self.cuda.partition(".")[0])
+
+    @property
+    def folder(self) -> str:
+        """Where the libraries lie in an image."""
+        return f"/usr/local/cuda-{self.cuda}/lib64"
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        return tuple(name for wheel in self.wheels for name in wheel.libraries)
+
+
+class Base(_Row):
+    """A distribution that cells stand on."""
+
+    name: str
+    image: str  # Docker Hub reference
+    title: str  # for people: "Debian 12 (bookworm)"
+    glibc: str | None  # None: musl, not a glibc distribution
+    glibcxx: str | None
+    confidence: Confidence = Confidence.UNKNOWN
+    suite: str | None = None  # Debian suite it can be bootstrapped from
+
+
+class NoAsset(_Row):
+    """A version that has no Linux GPU archive."""
+
+    version: str
+    reason: str
+
+
+class Catalogue(_Row):
+    """Facts that do not change with a user's wishes."""
+
+    releases: tuple[OrtRelease, ...]
+    no_assets: tuple[NoAsset, ...]
+    cuda_sets: tuple[CudaSet, ...]
+    bases: tuple[Base, ...]
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One resolved combination: one image."""
+
+    release: OrtRelease
+    cuda_set: CudaSet
+    base: Base
+    flavour: Flavour = Flavour.RUNTIME
+    tags: tuple[str, ...] = ()  # alias tags besides the identifier
+
+    @property
+    def identifier(self) -> str:
+        """`1.16.2-cuda11.8-cudnn8-debian12`; also the image tag and the folder of its Dockerfile."""
+        parts = [
+            self.release.version,
+            f"cuda{self.cuda_set.cuda}",
+            f"cudnn{self.cuda_set.cudnn}",
+            self.base.name,
+        ]
+        if self.flavour is not Flavour.RUNTIME:
+            parts.append(self.flavour.value)
+        return "-".join(parts)
+
+
+class Exclusion(msgspec.Struct, frozen=True, kw_only=True):
+    """A combination of the matrix that is not built, and why."""
+
+    ort: str
+    cuda: str
+    cudnn: str
+    base: str
+    flavour: str
+    reason: str
+    nearest: str | None  # identifier of the nearest cell that works; None where the exclusion is a wish

@@ -1,0 +1,190 @@
+"""Cells → the text of every generated file. Pure: the same input gives the same bytes, on any day."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import jinja2
+import msgspec
+
+from ortimg.core.bake import bake_file
+from ortimg.core.model import Cell, OrtRelease
+from ortimg.errors import ConfigError
+
+DOCKERFILES = "dockerfiles"
+BAKE_FILE = "docker-bake.json"
+
+
+class Pins(msgspec.Struct, frozen=True, kw_only=True):
+    """What the lock adds to the catalogue: hashes and digests that were resolved."""
+
+    ort_sha256: Mapping[str, str] = {}  # release key → sha256 of the upstream archive
+    base_digest: Mapping[str, str] = {}  # base name → "sha256:…"
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """What rendering reads, already in memory."""
+
+    templates: Mapping[str, str]  # name → text, "Dockerfile.j2"
+    context: Mapping[str, str]  # path in the build context → text, "tools/cut_runpath.py"
+
+
+def render(
+    repository: str, cells: Sequence[Cell], sources: Sources, pins: Pins | None = None
+) -> dict[str, str]:
+    """Return path → text of all generated files: Dockerfiles, their build context, the bake file.
+
+    Raises ConfigError where a template uses a name that does not exist, or gives text that is no Dockerfile.
+    """
+    template = _template(sources.templates)
+    pins = pins or Pins()
+    files = {f"{DOCKERFILES}/{path}": text for path, text in sources.context.items()}
+    for cell in cells:
+        text = _normal(_render_cell(template, repository, cell, pins))
+        _check_continuations(text, cell.identifier)
+        files[dockerfile_path(cell)] = text
+    files[BAKE_FILE] = json.dumps(bake_file(repository, cells), indent=2) + "\n"
+    return dict(sorted(files.items()))
+
+
+def dockerfile_path(cell: Cell) -> str:
+    """`dockerfiles/<identifier>/Dockerfile`."""
+    return f"{DOCKERFILES}/{cell.identifier}/Dockerfile"
+
+
+def manifest(cell: Cell) -> dict[str, object]:
+    """What the image promises; `ort-verify` holds it against what is there."""
+    release, cuda, base = cell.release, cell.cuda_set, cell.base
+    return {
+        "schema": 1,
+        "identifier": cell.identifier,
+        "ort": {
+            "version": release.version,
+            "prefix": ort_prefix(release),
+            "soname": release.soname,
+            "needed": release.needed,
+            "dlopened": release.dlopened,
+        },
+        "cuda": {
+            "version": cuda.cuda,
+            "major": cuda.major,
+            "folder": cuda.folder,
+            "libraries": cuda.libraries,
+        },
+        "cudnn": {"version": cuda.cudnn_version, "major": int(cuda.cudnn)},
+        "base": {"name": base.name, "glibc": base.glibc},
+        "flavour": cell.flavour.value,
+    }
+
+
+def ort_prefix(release: OrtRelease) -> str:
+    """The folder of one ONNX Runtime version inside an image."""
+    return f"/opt/onnxruntime/{release.version}"
+
+
+def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: Pins) -> str:
+    release, cuda, base = cell.release, cell.cuda_set, cell.base
+    digest = pins.base_digest.get(base.name)
+    labels = {
+        "ortimg.identifier": cell.identifier,
+        "ortimg.ort": release.version,
+        "ortimg.cuda": cuda.cuda,
+        "ortimg.cudnn": cuda.cudnn_version,
+        "ortimg.base": base.name,
+        "ortimg.flavour": cell.flavour.value,
+        "ortimg.tier": "load",
+        "ortimg.origin": "ort=upstream,cuda=wheel,base=upstream",
+    }
+    try:
+        return template.render(
+            identifier=cell.identifier,
+            repository=repository,
+            ort={
+                "version": release.version,
+                "url": release.url,
+                "sha256": release.sha256 or pins.ort_sha256.get(release.key),
+                "prefix": ort_prefix(release),
+            },
+            cuda={
+                "version": cuda.cuda,
+                "cudnn_version": cuda.cudnn_version,
+                "root": cuda.folder.removesuffix("/lib64"),
+                "folder": cuda.folder,
+                "libraries": cuda.libraries,
+                "wheels": [{"requirement": w.requirement, "sha256": w.sha256} for w in cuda.wheels],
+            },
+            base={
+                "name": base.name,
+                "title": base.title,
+                "reference": f"{base.image}@{digest}" if digest else base.image,
+            },
+            manifest=json.dumps(manifest(cell), indent=2),
+            labels=labels,
+        )
+    except jinja2.TemplateError as error:
+        raise _template_fault(error, cell.identifier) from error
+
+
+def _template(templates: Mapping[str, str]) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(dict(templates)),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+        autoescape=False,  # noqa: S701 - Dockerfiles, not HTML
+    )
+    try:
+        return environment.get_template("Dockerfile.j2")
+    except jinja2.TemplateError as error:
+        raise _template_fault(error, None) from error
+
+
+def _template_fault(error: jinja2.TemplateError, identifier: str | None) -> ConfigError:
+    """One line that names the template and the line in it."""
+    if isinstance(error, jinja2.TemplateSyntaxError):
+        where = f"templates/{error.name or 'Dockerfile.j2'}:{error.lineno}"
+    elif isinstance(error, jinja2.TemplateNotFound):
+        return ConfigError(f"templates/{error.name}: no such template")
+    else:
+        where = _raising_line(error)
+    cell = f" (cell {identifier})" if identifier else ""
+    return ConfigError(f"{where}: {error.message}{cell}")
+
+
+def _raising_line(error: BaseException) -> str:
+    """Jinja puts the template's own name and line into the traceback of a run-time error."""
+    where = "templates"
+    traceback = error.__traceback__
+    while traceback is not None:
+        name = traceback.tb_frame.f_code.co_filename
+        template = traceback.tb_frame.f_globals.get("__jinja_template__")
+        if template is not None or name.endswith(".j2"):
+            shown = template.name if template is not None else name
+            line = template.get_corresponding_lineno(traceback.tb_lineno) if template else traceback.tb_lineno
+            where = f"templates/{shown}:{line}"
+        traceback = traceback.tb_next
+    return where
+
+
+def _normal(text: str) -> str:
+    """Unix line ends, no blanks at line ends, exactly one newline at the end of the file."""
+    lines = [line.rstrip() for line in text.replace("\r\n", "\n").split("\n")]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _check_continuations(text: str, identifier: str) -> None:
+    """A `\\` that continues into nothing swallows the next instruction: refuse it."""
+    lines = text.split("\n")
+    for number, (line, following) in enumerate(zip(lines, lines[1:], strict=False), start=1):
+        if line.strip() == "\\":
+            raise ConfigError(
+                f"{DOCKERFILES}/{identifier}/Dockerfile:{number}: a backslash alone on its line",
+                hint="an {% if %} in a template left it behind: put the backslash inside the condition.",
+            )
+        if line.endswith("\\") and not following.strip():
+            raise ConfigError(
+                f"{DOCKERFILES}/{identifier}/Dockerfile:{number}: the line is continued, but the next is empty",
+                hint="drop the backslash, or the empty line, in the template.",
+            )

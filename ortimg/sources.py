@@ -1,0 +1,51 @@
+"""Reads what rendering needs from the disk: templates, and the files of the build context."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from ortimg.core.render import Sources
+from ortimg.errors import ConfigError
+
+
+def read_sources(overrides: Path | None = None) -> Sources:
+    """The built-in templates and context; a template in the folder `overrides` replaces its namesake."""
+    templates = dict(_tree(builtin_templates(), ".j2"))
+    if overrides is not None and overrides.is_dir():
+        own = _tree(overrides, ".j2")
+        unknown = sorted(own.keys() - templates.keys() - _included(own))
+        if unknown:
+            raise ConfigError(
+                *(f"{overrides.name}/{name}: replaces no template of ortimg" for name in unknown),
+                hint=f"the names are: {', '.join(sorted(templates))}",
+            )
+        templates |= own
+    context = _tree(_package_folder() / "context")
+    context |= {f"verify/{path}": text for path, text in _tree(_package_folder() / "verify" / "context").items()}
+    return Sources(templates=templates, context=context)
+
+
+@cache
+def builtin_templates() -> Path:
+    """Beside the package in the repository, inside the package in a wheel."""
+    inside = _package_folder() / "templates"
+    return inside if inside.is_dir() else _package_folder().parent / "templates"
+
+
+def _package_folder() -> Path:
+    return Path(str(files("ortimg")))
+
+
+def _included(templates: dict[str, str]) -> set[str]:
+    """New partials are fine where one of the user's own templates names them."""
+    return {name for name in templates if any(f'"{name}"' in text for text in templates.values())}
+
+
+def _tree(folder: Path, suffix: str = "") -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob(f"*{suffix}"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
