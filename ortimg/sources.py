@@ -23,7 +23,6 @@ def read_sources(overrides: Path | None = None) -> Sources:
             )
         templates |= own
     context = _tree(_package_folder() / "context")
-    context |= {f"verify/{path}": text for path, text in _tree(_package_folder() / "verify" / "context").items()}
     return Sources(templates=templates, context=context)
 
 

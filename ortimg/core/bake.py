@@ -13,7 +13,7 @@ CONTEXT = "dockerfiles"
 
 
 def bake_file(repository: str, cells: Sequence[Cell]) -> dict[str, object]:
-    """One target a cell. The heavy units are targets of their own, so that each is made once for all cells."""
+    """One target a cell. Heavy units are targets of their own, so that each is made once for all cells."""
     targets: dict[str, object] = {}
     for cell in cells:
         for unit, name in _units(cell).items():

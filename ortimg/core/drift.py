@@ -30,7 +30,7 @@ def find_drift(wanted: Mapping[str, str], present: Mapping[str, str]) -> Drift:
 
 def unified_diff(drift: Drift, wanted: Mapping[str, str], present: Mapping[str, str]) -> str:
     """The change that `ortimg render` would make, as a patch."""
-    parts = []
+    parts: list[str] = []
     for path in sorted((*drift.stale, *drift.missing, *drift.orphan)):
         parts.extend(
             difflib.unified_diff(

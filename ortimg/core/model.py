@@ -1,4 +1,7 @@
-"""The words of the project as frozen data: catalogue rows, cells, and what became of an input."""
+"""The words of the project as frozen data: catalogue rows and cells.
+
+In a catalogue row `None` means unknown; nothing is invented.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +42,7 @@ class Confidence(StrEnum):
     UNKNOWN = "U"
 
 
-class _Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A catalogue row. `None` means unknown; nothing is invented."""
-
-
-class GpuArchitectures(_Row):
+class GpuArchitectures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Compute capabilities with machine code (`sass`) and with portable code (`ptx`), as "80", "90a"."""
 
     sass: tuple[str, ...] = ()
@@ -51,14 +50,14 @@ class GpuArchitectures(_Row):
     confidence: Confidence = Confidence.UNKNOWN
 
 
-class MavenSource(_Row):
+class MavenSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A Maven jar that holds the same native libraries."""
 
     coordinates: str  # group:artifact:version
     sha256: str | None = None  # of the jar
 
 
-class WheelSource(_Row):
+class WheelSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A PyPI wheel that holds the same native libraries."""
 
     requirement: str  # name==version
@@ -66,7 +65,7 @@ class WheelSource(_Row):
     sha256: str
 
 
-class OrtRelease(_Row):
+class OrtRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One release archive of ONNX Runtime GPU for Linux x64: one version for one CUDA major."""
 
     version: str
@@ -75,6 +74,7 @@ class OrtRelease(_Row):
     cuda_build: str | None = None  # toolkit it was built with, "11.8"
     cuda_confidence: Confidence = Confidence.UNKNOWN
     asset: str
+    asset_confidence: Confidence = Confidence.MEASURED  # that an archive of this name exists
     url: str
     sha256: str | None = None  # of the archive; None: no public source
     sha256_sources: int = 0  # independent sources of that hash
@@ -97,7 +97,7 @@ class OrtRelease(_Row):
         return f"{self.version}-cuda{self.cuda_major}"
 
 
-class CudaWheel(_Row):
+class CudaWheel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of NVIDIA's wheels and the libraries that are taken from it."""
 
     requirement: str  # name==version
@@ -108,7 +108,7 @@ class CudaWheel(_Row):
     dropped: tuple[str, ...] = ()  # libraries left behind on purpose, the reason stands in the data file
 
 
-class CudaSet(_Row):
+class CudaSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The CUDA and cuDNN libraries of one CUDA version and one cuDNN major."""
 
     cuda: str  # "11.8"
@@ -135,7 +135,7 @@ class CudaSet(_Row):
         return tuple(name for wheel in self.wheels for name in wheel.libraries)
 
 
-class Base(_Row):
+class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A distribution that cells stand on."""
 
     name: str
@@ -147,14 +147,14 @@ class Base(_Row):
     suite: str | None = None  # Debian suite it can be bootstrapped from
 
 
-class NoAsset(_Row):
+class NoAsset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A version that has no Linux GPU archive."""
 
     version: str
     reason: str
 
 
-class Catalogue(_Row):
+class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Facts that do not change with a user's wishes."""
 
     releases: tuple[OrtRelease, ...]

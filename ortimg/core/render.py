@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 
@@ -132,8 +133,8 @@ def _template(templates: Mapping[str, str]) -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        keep_trailing_newline=False,
-        autoescape=False,  # noqa: S701 - Dockerfiles, not HTML
+        keep_trailing_newline=True,
+        autoescape=False,  # Dockerfiles, not HTML
     )
     try:
         return environment.get_template("Dockerfile.j2")
@@ -177,7 +178,7 @@ def _normal(text: str) -> str:
 def _check_continuations(text: str, identifier: str) -> None:
     """A `\\` that continues into nothing swallows the next instruction: refuse it."""
     lines = text.split("\n")
-    for number, (line, following) in enumerate(zip(lines, lines[1:], strict=False), start=1):
+    for number, (line, following) in enumerate(itertools.pairwise(lines), start=1):
         if line.strip() == "\\":
             raise ConfigError(
                 f"{DOCKERFILES}/{identifier}/Dockerfile:{number}: a backslash alone on its line",
@@ -185,6 +186,6 @@ def _check_continuations(text: str, identifier: str) -> None:
             )
         if line.endswith("\\") and not following.strip():
             raise ConfigError(
-                f"{DOCKERFILES}/{identifier}/Dockerfile:{number}: the line is continued, but the next is empty",
+                f"{DOCKERFILES}/{identifier}/Dockerfile:{number}: continued, but the next line is empty",
                 hint="drop the backslash, or the empty line, in the template.",
             )

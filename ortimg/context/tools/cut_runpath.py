@@ -3,9 +3,10 @@
     cut_runpath.py --record FILE LIBRARY...
 
 The release archives of ONNX Runtime 1.15 to 1.19 carry the build machine's run path, such as
-`$ORIGIN:/usr/local/cuda-11.8/lib64:`. Its last element is empty, and the dynamic loader reads an empty element
-as the current directory (ld.so(8)), before ld.so.cache: whoever can write to the working directory of a process
-could put code into it. The string is cut where it stands; nothing moves, so a file of 500 MB needs no rewrite.
+`$ORIGIN:/usr/local/cuda-11.8/lib64:`. Its last element is empty, and the dynamic loader reads an empty
+element as the current directory (ld.so(8)), ahead of ld.so.cache: whoever can write to the working directory
+of a process could put code into it. The string is cut where it stands; nothing moves, so a file of 500 MB
+needs no rewrite.
 
 The record tells what each file was and what it became: run path and sha256, before and after.
 """
@@ -56,7 +57,7 @@ def cut(library: Path) -> dict[str, str] | None:
         [(offset, before)] = paths.items()
         if len(before) < len(ORIGIN):
             raise SystemExit(f"{library}: run path {before!r} is too short to be cut to {ORIGIN}")
-        # Linkers let a string share the tail of a longer one: make sure that nothing else points into this one.
+        # Linkers let a string share the tail of a longer one: make sure that nothing else points here.
         symbols = elf.get_section_by_name(".dynsym").iter_symbols()
         others = {symbol.entry.st_name for symbol in symbols}
         others |= {
