@@ -1,0 +1,1 @@
+"""The container engine: find it, start it, build with it, ask it."""
