@@ -45,7 +45,7 @@ def judge(facts: EngineFacts, buildkit: str | None = None) -> EngineInfo:
         )
     if buildkit is not None and buildkit.lower() in ("0", "false"):
         raise EnvironmentFault(
-            f"DOCKER_BUILDKIT={buildkit} asks for the classic builder: {WHY.replace('need it', 'need BuildKit')}",
+            f"DOCKER_BUILDKIT={buildkit} asks for the classic builder, ortimg needs BuildKit: {WHY}",
             "unset DOCKER_BUILDKIT",
         )
     if not facts.server:

@@ -1,4 +1,4 @@
-"""`make engine`: a good engine is used as it is, a missing one is installed and started, and only that is ended.
+"""`make engine`: use a good engine as it is, install and start a missing one, and end only what was started.
 
 Installing happens as root on Debian and Ubuntu (x86-64). Anywhere else a person is told what to run.
 """

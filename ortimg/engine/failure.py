@@ -1,0 +1,88 @@
+"""Why a build failed, in words: the step, its exit code, the last lines it wrote."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ortimg.engine.rawjson import RawJsonParser
+
+LAST_LINES = 15
+
+# 128 + signal: how a shell and runc report a process that a signal ended (signal(7)).
+_CODES = {
+    126: "not executable",
+    127: "command not found",
+    132: "SIGILL, illegal instruction",
+    134: "SIGABRT, the program aborted",
+    135: "SIGBUS, bus error",
+    136: "SIGFPE, arithmetic error",
+    137: "SIGKILL, killed or out of memory",
+    139: "SIGSEGV, segmentation fault",
+    143: "SIGTERM, terminated",
+}
+
+# What the engine says when the machine, the network or a registry is at fault, not the build.
+_ENVIRONMENT = (
+    "Cannot connect to the Docker daemon",
+    "no space left on device",
+    "disk quota exceeded",
+    "failed to do request",
+    "failed to resolve source metadata",
+    "dial tcp",
+    "i/o timeout",
+    "TLS handshake",
+    "toomanyrequests",
+    "closing transport",
+    "error reading from server: EOF",
+    "no builder",
+)
+
+
+@dataclass(frozen=True)
+class BuildFailure:
+    """Why a build failed."""
+
+    step: str | None  # None: no step failed; the Dockerfile, the command line or the engine is at fault
+    exit_code: int | None  # of the step's process
+    cause: str  # one line
+    last_lines: tuple[str, ...]  # of the step's output, or of buildx's own words
+    environment: bool  # the machine is at fault: exit code 3, not 1
+
+    def __str__(self) -> str:
+        head = f"{self.step}: {self.cause}" if self.step else self.cause
+        return "\n".join([head, *(f"  {line}" for line in self.last_lines)])
+
+
+def explain_exit_code(code: int) -> str:
+    """`exit code 139 (SIGSEGV, segmentation fault)`."""
+    return f"exit code {code} ({_CODES[code]})" if code in _CODES else f"exit code {code}"
+
+
+def failure_of(parser: RawJsonParser, returncode: int) -> BuildFailure:
+    """What a stream that ended with `returncode` says about the failure."""
+    step = parser.failed_step
+    said = _closing_words(parser)
+    if step is None:
+        cause = said[-1] if said else f"docker buildx ended with status {returncode} and said nothing"
+        return BuildFailure(
+            None, None, cause, tuple(parser.plain_lines)[-LAST_LINES:], _is_environment(cause)
+        )
+    error = step.error or ""
+    match = re.search(r"did not complete successfully: exit code: (\d+)", error)
+    if match is None:
+        lines = tuple(step.last_lines)[-LAST_LINES:]
+        words = said[-1] if said else error
+        return BuildFailure(step.name, None, error, lines, _is_environment(f"{error} {words}"))
+    code = int(match[1])
+    lines = tuple(line for line in step.last_lines if line)[-LAST_LINES:]
+    full = any("no space left on device" in line.lower() for line in lines)
+    return BuildFailure(step.name, code, explain_exit_code(code), lines, full)
+
+
+def _closing_words(parser: RawJsonParser) -> list[str]:
+    return [line.removeprefix("ERROR: ") for line in parser.plain_lines if line.startswith("ERROR: ")]
+
+
+def _is_environment(text: str) -> bool:
+    return any(sign.lower() in text.lower() for sign in _ENVIRONMENT)
