@@ -1,0 +1,82 @@
+"""The catalogue: facts about releases, CUDA libraries and distributions, read and looked up."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+from packaging.version import Version
+
+from ortimg.core.model import Base, Catalogue, CudaSet, NoAsset, OrtRelease
+from ortimg.core.problems import near, quote
+from ortimg.errors import ConfigError
+
+
+_RowT = TypeVar("_RowT")
+
+
+def parse_catalogue(ort: bytes, cuda: bytes, bases: bytes) -> Catalogue:
+    """Rows of `ort.yaml`, `cuda.yaml` and `bases.yaml`.
+
+    Raises ConfigError, with the file and the row, where a row is not what `core/model.py` describes.
+    """
+    ort_data = _load(ort, "ort.yaml")
+    url = ort_data.get("url", "")
+    releases = ort_data.get("releases") or []
+    for row in releases:
+        if isinstance(row, dict) and "url" not in row:
+            row["url"] = url.format(version=row.get("version"), asset=row.get("asset"))
+    return Catalogue(
+        releases=_rows(releases, OrtRelease, "ort.yaml: releases"),
+        no_assets=_rows(ort_data.get("no_assets") or [], NoAsset, "ort.yaml: no_assets"),
+        cuda_sets=_rows(_load(cuda, "cuda.yaml").get("cuda_sets") or [], CudaSet, "cuda.yaml: cuda_sets"),
+        bases=_rows(_load(bases, "bases.yaml").get("bases") or [], Base, "bases.yaml: bases"),
+    )
+
+
+def _load(raw: bytes, name: str) -> dict[str, Any]:
+    try:
+        data = yaml.load(raw, yaml.CSafeLoader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"catalogue {name}: {' '.join(str(error).split())}") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"catalogue {name}: not a mapping")
+    return data
+
+
+def _rows(rows: Any, kind: type[_RowT], where: str) -> tuple[_RowT, ...]:
+    try:
+        return msgspec.convert(rows, tuple[kind, ...])  # type: ignore[valid-type]
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"catalogue {where}: {error}") from None
+
+
+class Index:
+    """Look-ups in a catalogue, made once for a whole plan."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self.releases: dict[str, tuple[OrtRelease, ...]] = {}
+        for release in catalogue.releases:
+            self.releases[release.version] = (*self.releases.get(release.version, ()), release)
+        self.no_assets = {row.version: row.reason for row in catalogue.no_assets}
+        self.sets = {(row.cuda, row.cudnn): row for row in catalogue.cuda_sets}
+        self.bases = {row.name: row for row in catalogue.bases}
+
+    def versions(self) -> list[str]:
+        """Versions with a release archive, in their own order (1.9 before 1.16)."""
+        return sorted(self.releases, key=Version)
+
+
+def find_release(catalogue: Catalogue, version: str, cuda_major: int) -> OrtRelease:
+    """The release archive of one version for one CUDA major. Raises ConfigError where there is none."""
+    found = [row for row in catalogue.releases if row.version == version]
+    for row in found:
+        if row.cuda_major == cuda_major:
+            return row
+    if found:
+        majors = " and ".join(f"CUDA {row.cuda_major}" for row in found)
+        raise ConfigError(f"ONNX Runtime {version} has no release archive for CUDA {cuda_major}; it has {majors}")
+    known = (row.version for row in catalogue.releases)
+    raise ConfigError(f"no release archive of ONNX Runtime {quote(version)} is known{near(version, known)}")

@@ -1,0 +1,264 @@
+"""Which combinations can exist, computed from facts. Each refusal has its reason and the nearest cell that works.
+
+The rules, and where they come from:
+
+- An ONNX Runtime built for one CUDA major runs with any CUDA of that major, and with that major only; cuDNN 8 and 9 do
+  not replace each other (https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html).
+- Every library that the CUDA provider links to must be in the CUDA set.
+- glibc and libstdc++ of the base must be as new as the symbols that the libraries ask for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from ortimg.core.catalogue import Index
+from ortimg.core.config import NO_ARM
+from ortimg.core.model import Base, Confidence, CudaSet, Flavour, OrtRelease
+from ortimg.core.problems import near, quote
+
+DRIVER_LIBRARY = "libcuda.so.1"  # comes from the host when a container starts, never from an image
+_ARM = re.compile(r"(?:^|[^a-z0-9])(?:arm64|aarch64|arm)(?:$|[^a-z0-9])")
+_CUDA = re.compile(r"[0-9]+\.[0-9]+(?:\.[0-9]+)*")
+_CUDNN = re.compile(r"[0-9]+")
+_MOVING = {"latest", "newest", "stable", "main", "nightly"}
+_UNSURE = (Confidence.INFERRED, Confidence.UNKNOWN)
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a combination cannot exist."""
+
+    reason: str
+
+
+Pair = tuple[OrtRelease, CudaSet]
+
+
+def number(version: str) -> tuple[int, ...]:
+    """`2.36` as (2, 36), to compare: as text, 2.4 would be newer than 2.36."""
+    return tuple(int(part) for part in version.split("."))
+
+
+class Rules:
+    """The rules over one catalogue. Answers are remembered: a matrix asks the same things again and again."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._pairs: dict[tuple[str, str, str], Pair | Refusal] = {}
+        self._ranked: dict[tuple[str, str, str], list[Pair]] = {}
+        self._fits: dict[tuple[str, str, str], str | None] = {}
+        self._good_pairs: list[Pair] | None = None
+
+    def resolve(self, ort: str, cuda: str, cudnn: str, base: str) -> tuple[OrtRelease, CudaSet, Base] | Refusal:
+        """What the combination is made of, or why it cannot exist."""
+        found_base = self.base(base)
+        if isinstance(found_base, Refusal):
+            return found_base
+        pair = self.pair(ort, cuda, cudnn)
+        if isinstance(pair, Refusal):
+            return pair
+        if reason := self._unfit(*pair, found_base):
+            return Refusal(reason)
+        return (*pair, found_base)
+
+    def base(self, name: str) -> Base | Refusal:
+        """A distribution that something could load on."""
+        base = self._index.bases.get(name)
+        if base is None:
+            if _ARM.search(name.lower()):
+                return Refusal(NO_ARM)
+            known = ", ".join(row.name for row in self._index.catalogue.bases)
+            return Refusal(f"no base {quote(name)} is known{near(name, self._index.bases) or f'; there are {known}'}")
+        if base.glibc is None:
+            return Refusal(f"{base.title} has musl instead of glibc, and ONNX Runtime's libraries need glibc")
+        return base
+
+    def flavour(self, name: str) -> Flavour | Refusal:
+        """A flavour that images can have."""
+        try:
+            return Flavour(name)
+        except ValueError:
+            if _ARM.search(name.lower()):
+                return Refusal(NO_ARM)
+            known = ", ".join(flavour.value for flavour in Flavour)
+            return Refusal(f"no flavour {quote(name)} is known; there is {known}")
+
+    def alone(self, axis: str, value: str) -> Refusal | None:
+        """What is wrong with a value of an axis whatever it is combined with, or None."""
+        if axis == "base":
+            fault: object = self.base(value)
+        elif axis == "flavour":
+            fault = self.flavour(value)
+        elif axis == "ort":
+            fault = None if value in self._index.releases else self._find_pair(value, "", "")
+        elif axis == "cuda":
+            fault = _ill_formed(_CUDA, value, 'CUDA version such as "12.2"')
+        else:
+            fault = _ill_formed(_CUDNN, value, 'cuDNN major version such as "8"')
+        return fault if isinstance(fault, Refusal) else None
+
+    def pair(self, ort: str, cuda: str, cudnn: str) -> Pair | Refusal:
+        """The release archive and the CUDA set, if they fit together."""
+        key = (ort, cuda, cudnn)
+        if key not in self._pairs:
+            self._pairs[key] = self._find_pair(ort, cuda, cudnn)
+        return self._pairs[key]
+
+    def _find_pair(self, ort: str, cuda: str, cudnn: str) -> Pair | Refusal:
+        if _ARM.search(ort.lower()):
+            return Refusal(NO_ARM)
+        releases = self._index.releases.get(ort)
+        if releases is None:
+            return Refusal(self._no_release(ort))
+        if fault := self.alone("cuda", cuda) or self.alone("cudnn", cudnn):
+            return fault
+        major = int(cuda.partition(".")[0])
+        release = next((row for row in releases if row.cuda_major == major), None)
+        if release is None:
+            there = " and ".join(f"CUDA {row.cuda_major} (cuDNN {row.cudnn_major})" for row in releases)
+            return Refusal(f"ONNX Runtime {ort} has no release archive for CUDA {major}; it has one for {there}")
+        if reason := _unsure(release):
+            return Refusal(reason)
+        if int(cudnn) != release.cudnn_major:
+            return Refusal(
+                f"ONNX Runtime {ort} for CUDA {major} is built with cuDNN {release.cudnn_major}, "
+                f"which cuDNN {cudnn} does not replace"
+            )
+        cuda_set = self._index.sets.get((cuda, cudnn))
+        if cuda_set is None:
+            known = ", ".join(f"{row.cuda} (cuDNN {row.cudnn})" for row in self._index.catalogue.cuda_sets)
+            return Refusal(f"there is no set of CUDA {cuda} and cuDNN {cudnn} libraries; there are {known}")
+        if missing := lacking(release, cuda_set):
+            return Refusal(
+                f"the CUDA {cuda} set lacks {', '.join(missing)}, which ONNX Runtime {ort} links to"
+            )
+        return release, cuda_set
+
+    def _no_release(self, ort: str) -> str:
+        if ort.lower() in _MOVING:
+            return f"{quote(ort)} is no version: an image is made of exact versions, such as {self._versions()[-1]}"
+        if reason := self._index.no_assets.get(ort):
+            return (
+                f"ONNX Runtime {ort} has no release archive for Linux and GPUs ({reason}); "
+                f"{nearest_version(ort, self._versions())} has"
+            )
+        versions = self._versions()
+        return (
+            f"no release archive of ONNX Runtime {quote(ort)} is known; those of {versions[0]} to {versions[-1]} are"
+        )
+
+    def _versions(self) -> list[str]:
+        return self._index.versions()
+
+    def _unfit(self, release: OrtRelease, cuda_set: CudaSet, base: Base) -> str | None:
+        """Why the base is too old for the libraries, or None."""
+        key = (release.version, cuda_set.key, base.name)
+        if key not in self._fits:
+            self._fits[key] = _too_old(release, base)
+        return self._fits[key]
+
+    def nearest(self, ort: str, cuda: str, cudnn: str, base: str) -> str | None:
+        """Identifier of the runtime cell that works and differs least: in the base first, the version last."""
+        for release, cuda_set in self._rank(ort, cuda, cudnn):
+            if found := self._nearest_base(release, cuda_set, base):
+                cell = (release.version, f"cuda{cuda_set.cuda}", f"cudnn{cuda_set.cudnn}", found)
+                return "-".join(cell)
+        return None
+
+    def _rank(self, ort: str, cuda: str, cudnn: str) -> list[Pair]:
+        key = (ort, cuda, cudnn)
+        if key not in self._ranked:
+            wished = _numbers(cuda)
+            self._ranked[key] = sorted(
+                self._all_pairs(),
+                key=lambda pair: (
+                    _version_distance(ort, pair[0].version),
+                    abs(wished[0] - pair[1].major) if wished else 0,
+                    pair[1].cudnn != cudnn,
+                    abs(wished[1] - number(pair[1].cuda)[1]) if wished else 0,
+                ),
+            )
+        return self._ranked[key]
+
+    def _all_pairs(self) -> list[Pair]:
+        """Every release with every CUDA set that it fits, newest first."""
+        if self._good_pairs is None:
+            pairs = (
+                self.pair(version, row.cuda, row.cudnn)
+                for version in reversed(self._versions())
+                for row in self._index.catalogue.cuda_sets
+            )
+            self._good_pairs = [pair for pair in pairs if not isinstance(pair, Refusal)]
+        return self._good_pairs
+
+    def _nearest_base(self, release: OrtRelease, cuda_set: CudaSet, name: str) -> str | None:
+        good = [
+            row
+            for row in self._index.catalogue.bases
+            if row.glibc is not None and self._unfit(release, cuda_set, row) is None
+        ]
+        if not good:
+            return None
+        names = [row.name for row in good]
+        if name in names:
+            return name
+        wished = self._index.bases.get(name)
+        if wished is None or wished.glibc is None:
+            return next(iter(difflib.get_close_matches(name, names, n=1)), names[0])
+        family = name.rstrip("0123456789.")
+        return min(
+            good,
+            key=lambda row: (row.name.rstrip("0123456789.") != family, number(row.glibc or "0")),
+        ).name
+
+
+def _ill_formed(pattern: re.Pattern[str], value: str, what: str) -> Refusal | None:
+    if pattern.fullmatch(value):
+        return None
+    return Refusal(NO_ARM if _ARM.search(value.lower()) else f"{quote(value)} is no {what}")
+
+
+def lacking(release: OrtRelease, cuda_set: CudaSet) -> list[str]:
+    """Libraries that the release loads and the set does not have. The driver's own library is never part of a set."""
+    have = {*cuda_set.libraries, DRIVER_LIBRARY}
+    return [name for name in (*release.needed, *release.dlopened) if name not in have]
+
+
+def _unsure(release: OrtRelease) -> str | None:
+    """Why nobody can know what is in the archive, or None."""
+    if release.cuda_confidence in _UNSURE:
+        detail = f": {release.notes[0]}" if release.notes else ""
+        return f"which CUDA the archive of ONNX Runtime {release.version} is built for is not sure{detail}"
+    if release.asset_confidence is Confidence.UNKNOWN:
+        return f"nobody has seen the archive of ONNX Runtime {release.version} for CUDA {release.cuda_major}"
+    return None
+
+
+def _too_old(release: OrtRelease, base: Base) -> str | None:
+    for name, need, have in (("glibc", release.glibc, base.glibc), ("GLIBCXX", release.glibcxx, base.glibcxx)):
+        if have is None or number(have) < number(need):
+            return f"ONNX Runtime {release.version} needs {name} {need}, {base.title} has {have}"
+    return None
+
+
+def _numbers(version: str) -> tuple[int, int] | None:
+    match = re.match(r"([0-9]+)\.([0-9]+)", version)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _version_distance(wished: str, version: str) -> tuple[int, ...]:
+    """How far apart two versions are: major, minor, patch; of two as far, the newer one is nearer."""
+    try:
+        a, b = Version(wished), Version(version)
+    except InvalidVersion:
+        return (0, 0, 0, 0)
+    return (abs(a.major - b.major), abs(a.minor - b.minor), abs(a.micro - b.micro), int(b < a))
+
+
+def nearest_version(wished: str, versions: list[str]) -> str:
+    """The version nearest to `wished`."""
+    return min(versions, key=lambda version: _version_distance(wished, version))

@@ -1,0 +1,50 @@
+"""A folder with an images.yaml: the only part of planning that reads files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ortimg.core import strict_yaml
+from ortimg.core.cells import Plan, try_plan
+from ortimg.core.config import read_config
+from ortimg.core.model import Catalogue
+from ortimg.core.problems import config_error
+from ortimg.data import read_catalogue
+from ortimg.errors import ConfigError
+
+CONFIG_NAME = "images.yaml"
+
+
+class Project(msgspec.Struct, frozen=True, kw_only=True):
+    """A project, planned."""
+
+    root: Path
+    plan: Plan
+    catalogue: Catalogue
+
+
+def load_project(folder: Path) -> Project:
+    """Read and plan the project in `folder`. Raises ConfigError with every fault of its images.yaml."""
+    root = folder.resolve()
+    text = strict_yaml.decode(_read(root), CONFIG_NAME)
+    catalogue = read_catalogue()
+    config, problems = read_config(text, CONFIG_NAME)
+    if config is None:
+        raise config_error(CONFIG_NAME, problems)
+    plan, more = try_plan(config, catalogue)
+    if problems or more:
+        raise config_error(CONFIG_NAME, [*problems, *more])
+    return Project(root=root, plan=plan, catalogue=catalogue)
+
+
+def _read(root: Path) -> bytes:
+    path = root / CONFIG_NAME
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        hint = "Run `ortimg init` there to start one, or name another folder with --project."
+        raise ConfigError(f"there is no {CONFIG_NAME} in {root}", hint=hint) from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
