@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
+import click
 import msgspec
 
 from ortimg.core import strict_yaml
@@ -15,6 +19,8 @@ from ortimg.data import read_catalogue
 from ortimg.errors import ConfigError
 
 CONFIG_NAME = "images.yaml"
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,3 +54,14 @@ def _read(root: Path) -> bytes:
         raise ConfigError(f"there is no {CONFIG_NAME} in {root}", hint=hint) from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def pass_project(function: Callable[Concatenate[Project, _P], _R]) -> Callable[_P, _R]:
+    """Decorator of a click command: its first argument is the planned project of `--project`."""
+
+    @click.pass_context
+    @wraps(function)
+    def wrapper(context: click.Context, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return function(load_project(context.find_object(Path) or Path()), *args, **kwargs)
+
+    return wrapper

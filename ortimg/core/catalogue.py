@@ -12,7 +12,6 @@ from ortimg.core.model import Base, Catalogue, CudaSet, NoAsset, OrtRelease
 from ortimg.core.problems import near, quote
 from ortimg.errors import ConfigError
 
-
 _RowT = TypeVar("_RowT")
 
 
@@ -77,6 +76,8 @@ def find_release(catalogue: Catalogue, version: str, cuda_major: int) -> OrtRele
             return row
     if found:
         majors = " and ".join(f"CUDA {row.cuda_major}" for row in found)
-        raise ConfigError(f"ONNX Runtime {version} has no release archive for CUDA {cuda_major}; it has {majors}")
+        raise ConfigError(
+            f"ONNX Runtime {version} has no release archive for CUDA {cuda_major}; it has {majors}"
+        )
     known = (row.version for row in catalogue.releases)
     raise ConfigError(f"no release archive of ONNX Runtime {quote(version)} is known{near(version, known)}")

@@ -141,7 +141,9 @@ class _Planner:
 
     def _idle_exclude(self, row: ExcludeRow, impossible: int) -> None:
         if impossible:
-            message = "matches only combinations that cannot exist, which ortimg drops by itself; leave it out"
+            message = (
+                "matches only combinations that cannot exist, which ortimg drops by itself; leave it out"
+            )
         else:
             message = "matches no combination of the matrix"
             for axis, value in row.values.items():
@@ -166,7 +168,9 @@ class _Planner:
     def _twice(self, row: IncludeRow, identifier: str) -> None:
         place = self.places.get(identifier)
         where = f"line {place[0]}" if place else "the matrix"
-        self._problem(row.line, row.path, f"the cell {identifier} is there already, from {where}; leave one out")
+        self._problem(
+            row.line, row.path, f"the cell {identifier} is there already, from {where}; leave one out"
+        )
 
     # -- tags
 
@@ -187,7 +191,7 @@ class _Planner:
 
     def _no_cell(self, identifier: str) -> str:
         for row in self.excluded:
-            if identifier == f"{row.ort}-cuda{row.cuda}-cudnn{row.cudnn}-{row.base}":
+            if identifier == row.identifier:
                 return f"{identifier} is not built: {row.reason}" + _works(row.nearest)
         found = difflib.get_close_matches(identifier, list(self.cells), n=1, cutoff=0)
         return f"there is no cell {quote(identifier)}" + _works(found[0] if found else None)

@@ -135,7 +135,9 @@ def _name_problems(config: Config, document: strict_yaml.Document) -> Iterator[P
             yield Problem(wish.line, ("tags",), fault)
     for row in config.exclude:
         if not row.reason.strip():
-            yield Problem(row.line, row.path, "the reason is blank; say why, `ortimg list --excluded` shows it")
+            yield Problem(
+                row.line, row.path, "the reason is blank; say why, `ortimg list --excluded` shows it"
+            )
 
 
 @cache
@@ -175,7 +177,9 @@ def _plain(error: jsonschema_rs.ValidationError, path: Path, data: Any) -> Itera
         yield path, "nothing is written here"
     elif kind == "type":
         wanted = {"array": "a list", "object": "a mapping", "string": "one text"}[details["types"][0]]
-        is_kind = {list: "a list", dict: "a mapping", str: "one text"}[type(value)]
+        is_kind = (
+            "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else "one text"
+        )
         example = f"; write [{quote(value)}]" if isinstance(value, str) and wanted == "a list" else ""
         yield path, f"this is {is_kind}, {wanted} belongs here{example}"
     else:

@@ -163,6 +163,12 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     bases: tuple[Base, ...]
 
 
+def identifier_of(ort: str, cuda: str, cudnn: str, base: str, flavour: str) -> str:
+    """`1.16.2-cuda11.8-cudnn8-debian12`; the flavour `runtime` is not written."""
+    identifier = f"{ort}-cuda{cuda}-cudnn{cudnn}-{base}"
+    return identifier if flavour == Flavour.RUNTIME else f"{identifier}-{flavour}"
+
+
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One resolved combination: one image."""
 
@@ -175,15 +181,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def identifier(self) -> str:
         """`1.16.2-cuda11.8-cudnn8-debian12`; also the image tag and the folder of its Dockerfile."""
-        parts = [
-            self.release.version,
-            f"cuda{self.cuda_set.cuda}",
-            f"cudnn{self.cuda_set.cudnn}",
-            self.base.name,
-        ]
-        if self.flavour is not Flavour.RUNTIME:
-            parts.append(self.flavour.value)
-        return "-".join(parts)
+        return identifier_of(
+            self.release.version, self.cuda_set.cuda, self.cuda_set.cudnn, self.base.name, self.flavour
+        )
 
 
 class Exclusion(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,3 +196,8 @@ class Exclusion(msgspec.Struct, frozen=True, kw_only=True):
     flavour: str
     reason: str
     nearest: str | None  # identifier of the nearest cell that works; None where the exclusion is a wish
+
+    @property
+    def identifier(self) -> str:
+        """What the cell would be called."""
+        return identifier_of(self.ort, self.cuda, self.cudnn, self.base, self.flavour)

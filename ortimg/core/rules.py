@@ -1,9 +1,9 @@
-"""Which combinations can exist, computed from facts. Each refusal has its reason and the nearest cell that works.
+"""Which combinations can exist, computed from facts: each refusal has its reason and the nearest cell.
 
 The rules, and where they come from:
 
-- An ONNX Runtime built for one CUDA major runs with any CUDA of that major, and with that major only; cuDNN 8 and 9 do
-  not replace each other (https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html).
+- An ONNX Runtime built for one CUDA major runs with any CUDA of that major, and with that major only; cuDNN 8
+  and 9 do not replace each other (https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html).
 - Every library that the CUDA provider links to must be in the CUDA set.
 - glibc and libstdc++ of the base must be as new as the symbols that the libraries ask for.
 """
@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion, Version
 
 from ortimg.core.catalogue import Index
 from ortimg.core.config import NO_ARM
-from ortimg.core.model import Base, Confidence, CudaSet, Flavour, OrtRelease
+from ortimg.core.model import Base, Confidence, CudaSet, Flavour, OrtRelease, identifier_of
 from ortimg.core.problems import near, quote
 
 DRIVER_LIBRARY = "libcuda.so.1"  # comes from the host when a container starts, never from an image
@@ -53,7 +53,9 @@ class Rules:
         self._fits: dict[tuple[str, str, str], str | None] = {}
         self._good_pairs: list[Pair] | None = None
 
-    def resolve(self, ort: str, cuda: str, cudnn: str, base: str) -> tuple[OrtRelease, CudaSet, Base] | Refusal:
+    def resolve(
+        self, ort: str, cuda: str, cudnn: str, base: str
+    ) -> tuple[OrtRelease, CudaSet, Base] | Refusal:
         """What the combination is made of, or why it cannot exist."""
         found_base = self.base(base)
         if isinstance(found_base, Refusal):
@@ -72,7 +74,9 @@ class Rules:
             if _ARM.search(name.lower()):
                 return Refusal(NO_ARM)
             known = ", ".join(row.name for row in self._index.catalogue.bases)
-            return Refusal(f"no base {quote(name)} is known{near(name, self._index.bases) or f'; there are {known}'}")
+            return Refusal(
+                f"no base {quote(name)} is known{near(name, self._index.bases) or f'; there are {known}'}"
+            )
         if base.glibc is None:
             return Refusal(f"{base.title} has musl instead of glibc, and ONNX Runtime's libraries need glibc")
         return base
@@ -120,7 +124,9 @@ class Rules:
         release = next((row for row in releases if row.cuda_major == major), None)
         if release is None:
             there = " and ".join(f"CUDA {row.cuda_major} (cuDNN {row.cudnn_major})" for row in releases)
-            return Refusal(f"ONNX Runtime {ort} has no release archive for CUDA {major}; it has one for {there}")
+            return Refusal(
+                f"ONNX Runtime {ort} has no release archive for CUDA {major}; it has one for {there}"
+            )
         if reason := _unsure(release):
             return Refusal(reason)
         if int(cudnn) != release.cudnn_major:
@@ -139,20 +145,17 @@ class Rules:
         return release, cuda_set
 
     def _no_release(self, ort: str) -> str:
+        versions = self._index.versions()
         if ort.lower() in _MOVING:
-            return f"{quote(ort)} is no version: an image is made of exact versions, such as {self._versions()[-1]}"
+            example = nearest_version("1.23.2", versions)
+            return f"{quote(ort)} is no version: an image is made of exact versions, such as {example}"
         if reason := self._index.no_assets.get(ort):
             return (
                 f"ONNX Runtime {ort} has no release archive for Linux and GPUs ({reason}); "
-                f"{nearest_version(ort, self._versions())} has"
+                f"{nearest_version(ort, versions)} has"
             )
-        versions = self._versions()
-        return (
-            f"no release archive of ONNX Runtime {quote(ort)} is known; those of {versions[0]} to {versions[-1]} are"
-        )
-
-    def _versions(self) -> list[str]:
-        return self._index.versions()
+        known = f"those of {versions[0]} to {versions[-1]} are"
+        return f"no release archive of ONNX Runtime {quote(ort)} is known; {known}"
 
     def _unfit(self, release: OrtRelease, cuda_set: CudaSet, base: Base) -> str | None:
         """Why the base is too old for the libraries, or None."""
@@ -162,11 +165,10 @@ class Rules:
         return self._fits[key]
 
     def nearest(self, ort: str, cuda: str, cudnn: str, base: str) -> str | None:
-        """Identifier of the runtime cell that works and differs least: in the base first, the version last."""
+        """Identifier of the runtime cell that works and differs least; the version is given up last."""
         for release, cuda_set in self._rank(ort, cuda, cudnn):
             if found := self._nearest_base(release, cuda_set, base):
-                cell = (release.version, f"cuda{cuda_set.cuda}", f"cudnn{cuda_set.cudnn}", found)
-                return "-".join(cell)
+                return identifier_of(release.version, cuda_set.cuda, cuda_set.cudnn, found, Flavour.RUNTIME)
         return None
 
     def _rank(self, ort: str, cuda: str, cudnn: str) -> list[Pair]:
@@ -189,7 +191,7 @@ class Rules:
         if self._good_pairs is None:
             pairs = (
                 self.pair(version, row.cuda, row.cudnn)
-                for version in reversed(self._versions())
+                for version in reversed(self._index.versions())
                 for row in self._index.catalogue.cuda_sets
             )
             self._good_pairs = [pair for pair in pairs if not isinstance(pair, Refusal)]
@@ -223,7 +225,7 @@ def _ill_formed(pattern: re.Pattern[str], value: str, what: str) -> Refusal | No
 
 
 def lacking(release: OrtRelease, cuda_set: CudaSet) -> list[str]:
-    """Libraries that the release loads and the set does not have. The driver's own library is never part of a set."""
+    """Libraries that the release loads and the set does not have, the driver's own aside."""
     have = {*cuda_set.libraries, DRIVER_LIBRARY}
     return [name for name in (*release.needed, *release.dlopened) if name not in have]
 
@@ -239,7 +241,10 @@ def _unsure(release: OrtRelease) -> str | None:
 
 
 def _too_old(release: OrtRelease, base: Base) -> str | None:
-    for name, need, have in (("glibc", release.glibc, base.glibc), ("GLIBCXX", release.glibcxx, base.glibcxx)):
+    for name, need, have in (
+        ("glibc", release.glibc, base.glibc),
+        ("GLIBCXX", release.glibcxx, base.glibcxx),
+    ):
         if have is None or number(have) < number(need):
             return f"ONNX Runtime {release.version} needs {name} {need}, {base.title} has {have}"
     return None

@@ -19,8 +19,8 @@ def select(
 ) -> tuple[Cell, ...]:
     """Cells that match any of `globs` (no glob: all) and none of `skip`, in their own order.
 
-    A glob matches the identifier or one of the tags. Raises ConfigError for a glob that matches nothing, with near
-    names (for a combination in `excluded`, with its reason), and where nothing is left.
+    A glob matches the identifier or one of the tags. Raises ConfigError for a glob that matches nothing, with
+    near names (for a combination in `excluded`, with its reason), and where nothing is left.
     """
     wanted, unwanted = tuple(globs), tuple(skip)
     problems = [
@@ -47,10 +47,9 @@ def _matches(cell: Cell, glob: str) -> bool:
 
 def _unknown(glob: str, cells: Sequence[Cell], excluded: Sequence[Exclusion]) -> str:
     for row in excluded:
-        name = f"{row.ort}-cuda{row.cuda}-cudnn{row.cudnn}-{row.base}"
-        if fnmatchcase(name, glob):
+        if fnmatchcase(row.identifier, glob):
             nearest = f"; nearest: {row.nearest}" if row.nearest else ""
-            return f"{quote(glob)} matches no cell; {name} is not built: {row.reason}{nearest}"
+            return f"{quote(glob)} matches no cell; {row.identifier} is not built: {row.reason}{nearest}"
     names = [name for cell in cells for name in (cell.identifier, *cell.tags)]
     found = difflib.get_close_matches(glob.replace("*", ""), names, n=3, cutoff=0.3)
     return f"{quote(glob)} matches no cell" + (f"; near: {', '.join(found)}" if found else "")

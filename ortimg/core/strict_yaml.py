@@ -1,7 +1,8 @@
 """YAML without its traps: what was meant as text stays text, and nothing is lost in silence.
 
-Plain YAML reads `1.20` as the number 1.2, `12:30` as 750 and `no` as false, lets the last of two equal keys win, and
-expands a few lines of aliases to gigabytes. Each of these is a fault here, with the line and what to write instead.
+Plain YAML reads `1.20` as the number 1.2, `12:30` as 750 and `no` as false, lets the last of two equal keys
+win, and expands a few lines of aliases to gigabytes. Each of these is a fault here, with the line and what to
+write instead.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _KINDS = {"float": "the number", "int": "the number", "bool": "the truth value",
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """What a file says, and every fault found while reading it.
 
-    `data` holds mappings, lists, strings and None (nothing was written) only. A scalar that is no string is a fault;
-    its own text stands in `data`, so that later checks can go on.
+    `data` holds mappings, lists, strings and None (nothing was written) only. A scalar that is no string is a
+    fault; its own text stands in `data`, so that later checks can go on.
     """
 
     data: Any
@@ -169,7 +170,9 @@ class _Walker:
             value = str(self.loader.construct_object(node))
         except (ValueError, yaml.YAMLError):
             value = ""
-        self._problem(line, path, f"YAML reads {text} as {_KINDS[tag]} {value}".rstrip() + f"; write {quote(text)}")
+        self._problem(
+            line, path, f"YAML reads {text} as {_KINDS[tag]} {value}".rstrip() + f"; write {quote(text)}"
+        )
         return text
 
     def _problem(self, line: int, path: Path, message: str) -> None:

@@ -8,7 +8,9 @@ from ortimg.core.problems import quote
 
 # Grammar: https://github.com/distribution/reference/blob/main/reference.go
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_HOST = re.compile(r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?\.?)+(?::[0-9]+)?|\[[0-9a-fA-F:]+\](?::[0-9]+)?")
+_HOST = re.compile(
+    r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?\.?)+(?::[0-9]+)?|\[[0-9a-fA-F:]+\](?::[0-9]+)?"
+)
 _COMPONENT = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
 _MAX_REPOSITORY = 255
 
@@ -22,7 +24,9 @@ def tag_problem(tag: str) -> str | None:
     if len(tag) > 128:
         return f"the tag has {len(tag)} characters, 128 are allowed"
     if tag[0] in ".-":
-        return f"{quote(tag)} is no image tag: it begins with {quote(tag[0])}; begin with a letter, a digit or _"
+        return (
+            f"{quote(tag)} is no image tag: it begins with {quote(tag[0])}; begin with a letter, a digit or _"
+        )
     bad = next(character for character in tag if not re.fullmatch(r"[A-Za-z0-9_.-]", character))
     return f"{quote(tag)} is no image tag: {quote(bad)} is not allowed; letters, digits, _ . and - are"
 
@@ -34,7 +38,9 @@ def repository_problem(repository: str) -> str | None:
     if len(repository) > _MAX_REPOSITORY:
         return f"the repository has {len(repository)} characters, {_MAX_REPOSITORY} are allowed"
     if "://" in repository:
-        return f"{quote(repository)} is no repository: leave out {quote(repository.partition('://')[0] + '://')}"
+        return (
+            f"{quote(repository)} is no repository: leave out {quote(repository.partition('://')[0] + '://')}"
+        )
     first, slash, rest = repository.partition("/")
     has_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
     if has_host and not _HOST.fullmatch(first):
@@ -46,7 +52,8 @@ def repository_problem(repository: str) -> str | None:
         if "@" in component or ":" in component:
             return f"{quote(repository)} is no repository: leave out the tag or digest"
         if component != component.lower() and _COMPONENT.fullmatch(component.lower()):
-            return f"{quote(repository)} is no repository: names are lower case; write {quote(repository.lower())}"
+            wanted = quote(repository.lower())
+            return f"{quote(repository)} is no repository: names are lower case; write {wanted}"
         return (
             f"{quote(repository)} is no repository: {quote(component)} is no part of a name; "
             "lower-case letters and digits are, joined by . _ or -"

@@ -1,0 +1,134 @@
+"""The command line: which verbs there are, and what becomes of errors.
+
+A verb's module is imported when the verb is used, so that `ortimg list` does not wait for the docker SDK.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ortimg import __version__
+from ortimg.errors import EnvironmentFault, ExitCode, OrtimgError
+
+# A verb is a click command of this name in `ortimg.commands.<verb>`.
+VERBS = {
+    "init": "Start a repository of your own: images.yaml, Makefile, CI.",
+    "list": "Show the cells, or why the others are not there.",
+    "render": "Write the Dockerfiles, or check that they are up to date.",
+    "fetch": "Bring the inputs of a build into the cache.",
+    "build": "Build images, each verified while it is built.",
+    "verify": "Check an image or an unpacked root, whoever built it.",
+    "engine": "See to a container engine; stop the one that was started.",
+    "prune": "Give the disk back: cache, units, builder cache.",
+}
+# What the disk says when it is full or closed: the machine's fault, not a bug.
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+_IN_A_FILE = re.compile(r"\S+:\d+: ")  # `images.yaml:4: …` stays clickable
+
+
+class Group(click.Group):
+    """Verbs from the table, and one place that turns errors into lines and exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"ortimg.commands.{cmd_name}"), cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], VERBS, n=1)
+            what = f"Did you mean {near[0]}?" if near else f"Commands are {', '.join(VERBS)}."
+            raise click.UsageError(f"no command {args[0]!r}. {what}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([*VERBS.items()])
+
+    def main(  # type: ignore[override]  # click's overloads say no more than this
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        def run() -> Any:
+            return super(Group, self).main(args, prog_name, standalone_mode=False, **extra)
+
+        if not standalone_mode:
+            return run()
+        sys.exit(_guarded(run))
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "-C",
+    "--project",
+    type=click.Path(path_type=Path),
+    default=".",
+    metavar="DIR",
+    help="Folder of images.yaml; the current one if left out.",
+)
+@click.version_option(__version__, prog_name="ortimg")
+@click.pass_context
+def cli(ctx: click.Context, project: Path) -> None:
+    """Build container images of ONNX Runtime GPU from one images.yaml, and prove that they load."""
+    ctx.obj = project
+
+
+def _guarded(run: Callable[[], Any]) -> int:
+    """Exit code of `run`; each error a person can act on becomes its lines on stderr."""
+    try:
+        code = run()
+        sys.stdout.flush()
+        return code if isinstance(code, int) else ExitCode.DONE
+    except OrtimgError as error:
+        return _tell(error)
+    except click.exceptions.Abort:  # click's word for Ctrl-C
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        name = context.command_path if context else "ortimg"
+        click.echo(f"error: {error.format_message()}\nTry `{name} --help`.", err=True)
+        return ExitCode.USAGE
+    except BrokenPipeError:
+        # The reader went away (`ortimg list | head`). Python flushes stdout once more when it ends: give it
+        # a sink.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.FAILED
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        return _tell(EnvironmentFault(f"{error.filename or 'the disk'}: {error.strerror}"))
+
+
+def _tell(error: OrtimgError) -> int:
+    if os.environ.get("ORTIMG_DEBUG") == "1":
+        traceback.print_exception(error)
+    text = str(error)
+    click.echo(text if _IN_A_FILE.match(text) else f"error: {text}", err=True)
+    return error.exit_code
+
+
+def main() -> None:
+    """Entry point of the `ortimg` command."""
+    cli(prog_name="ortimg")

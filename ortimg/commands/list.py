@@ -1,0 +1,82 @@
+"""`ortimg list`: the cells, or why the others are not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import click
+
+from ortimg.core.config import AXES
+from ortimg.core.model import Cell, Exclusion
+from ortimg.core.selectors import select
+from ortimg.project import Project, pass_project
+
+SCHEMA = 1  # version of the JSON; more keys may come, none goes
+
+
+@click.command(name="list")
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
+@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
+@click.option("--excluded", is_flag=True, help="Show what is not built, why, and what works instead.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@pass_project
+def list(
+    project: Project, selectors: tuple[str, ...], skip: tuple[str, ...], excluded: bool, as_json: bool
+) -> None:
+    """Show the cells of images.yaml.
+
+    SELECTOR is a glob over identifiers and tags, such as '1.16.2-*'; without one, every cell is shown.
+    """
+    cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
+    if as_json:
+        click.echo(json.dumps(as_data(cells, project.plan.excluded)))
+    elif excluded:
+        click.echo(_exclusions(project.plan.excluded), nl=False)
+    else:
+        click.echo(_table(cells), nl=False)
+
+
+def as_data(cells: Sequence[Cell], excluded: Sequence[Exclusion]) -> dict[str, object]:
+    """What `--json` prints."""
+    return {
+        "schema": SCHEMA,
+        "cells": [
+            {
+                "identifier": cell.identifier,
+                "ort": cell.release.version,
+                "cuda": cell.cuda_set.cuda,
+                "cudnn": cell.cuda_set.cudnn,
+                "base": cell.base.name,
+                "flavour": cell.flavour.value,
+                "tags": [*cell.tags],
+            }
+            for cell in cells
+        ],
+        "excluded": [
+            {**{axis: getattr(row, axis) for axis in AXES}, "reason": row.reason, "nearest": row.nearest}
+            for row in excluded
+        ],
+    }
+
+
+def _table(cells: Sequence[Cell]) -> str:
+    width = max((len(cell.identifier) for cell in cells), default=0)
+    rows = (f"{cell.identifier:{width}}  {', '.join(cell.tags)}".rstrip() for cell in cells)
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _exclusions(excluded: Sequence[Exclusion]) -> str:
+    """One paragraph a reason: what is told twenty times is read by nobody."""
+    if not excluded:
+        return "Every combination of the matrix is built.\n"
+    by_reason: dict[str, tuple[Exclusion, ...]] = {}
+    for row in excluded:
+        by_reason[row.reason] = (*by_reason.get(row.reason, ()), row)
+    text = ""
+    for reason, rows in by_reason.items():
+        text += f"{reason}\n"
+        for row in rows:
+            works = f"  (nearest: {row.nearest})" if row.nearest else "  (excluded by images.yaml)"
+            text += f"  {row.identifier}{works}\n"
+    return text
