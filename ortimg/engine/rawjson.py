@@ -176,7 +176,7 @@ class RawJsonParser:
 
 def _decode(data: str | None) -> bytes:
     try:
-        return base64.b64decode(data or "")
+        return base64.b64decode(data or "", validate=True)
     except ValueError:
         return b""
 

@@ -1,0 +1,237 @@
+"""What the engine is asked besides building: inspect, list, remove, run, import, by the docker SDK.
+
+The SDK is imported on first use, so that commands without an engine stay quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ortimg.errors import CheckFailed, EnvironmentFault
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+T = TypeVar("T")
+
+_ANSWER_LIMIT = 60  # seconds for one call; a big image's removal takes some
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of an image."""
+
+    diff_id: str  # sha256 of the unpacked layer: the same however it is compressed
+    size: int  # bytes, unpacked
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that the engine holds."""
+
+    id: str
+    references: tuple[str, ...]
+    labels: Mapping[str, str]
+    layers: tuple[str, ...]  # diff ids, lowest first
+    packed_size: int  # bytes as stored and pushed; the classic store counts unpacked bytes here
+    env: tuple[str, ...] = ()
+    user: str = ""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of an image's layers, unpacked."""
+
+    total: int
+    own: int  # in layers that none of the other images has
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a container ended."""
+
+    exit_code: int | None  # None: it was ended at the time limit
+    stdout: str
+    stderr: str
+    timed_out: bool = field(default=False)
+
+
+class Engine:
+    """The engine at DOCKER_HOST or the default socket. Its own faults become EnvironmentFault."""
+
+    @cached_property
+    def _docker(self) -> DockerClient:
+        import docker
+
+        return self._ask(lambda: docker.from_env(timeout=_ANSWER_LIMIT))
+
+    def inspect(self, reference: str) -> Image | None:
+        """The image called `reference`, or None where the engine has none."""
+        from docker.errors import ImageNotFound
+
+        try:
+            return _image(self._ask(lambda: self._docker.api.inspect_image(reference)))
+        except ImageNotFound:
+            return None
+
+    def images(self, *, label: str | None = None, reference: str | None = None) -> tuple[Image, ...]:
+        """Images that carry `label` (`key` or `key=value`) and match `reference` (`name*`, `name:tag`)."""
+        filters = {key: value for key, value in (("label", label), ("reference", reference)) if value}
+        rows = self._ask(lambda: self._docker.api.images(filters=filters))
+        found = (self.inspect(identity) for identity in dict.fromkeys(row["Id"] for row in rows))
+        return tuple(image for image in found if image is not None)
+
+    def tag(self, reference: str, target: str) -> None:
+        """Gives the image `reference` the further name `target`, which it takes from another image."""
+        name, _, tag = target.rpartition(":")
+        self._ask(lambda: self._docker.api.tag(reference, name, tag))
+
+    def remove(self, reference: str) -> bool:
+        """Removes a name (and, with its last name, the image); False where it is absent or in use."""
+        from docker.errors import APIError, ImageNotFound
+
+        try:
+            self._ask(lambda: self._docker.api.remove_image(reference, force=False))
+        except ImageNotFound:
+            return False
+        except APIError as error:
+            if error.status_code == 409:
+                return False
+            raise
+        return True
+
+    def layers(self, reference: str) -> tuple[Layer, ...]:
+        """The layers of `reference` with their sizes, lowest first. Raises CheckFailed where it is absent."""
+        image = self.inspect(reference)
+        if image is None:
+            raise CheckFailed(f"the engine has no image {reference}")
+        history = self._ask(lambda: self._docker.api.history(reference))
+        return pair_layers(image.layers, [(row["CreatedBy"], row["Size"]) for row in reversed(history)])
+
+    def sizes(self, references: Sequence[str]) -> dict[str, Sizes]:
+        """Total and own bytes of each image, among the images given."""
+        return count_sizes({reference: self.layers(reference) for reference in references})
+
+    def run(
+        self,
+        image: str,
+        command: Sequence[str],
+        *,
+        limit: float,
+        entrypoint: str | None = None,
+        **options: Any,
+    ) -> RunResult:
+        """Runs `command` without network for `limit` seconds at most; the container never stays.
+
+        `options` are docker-py's: user, read_only, environment, volumes, working_dir, tmpfs, network_mode, …
+        """
+        from requests.exceptions import ConnectionError, ReadTimeout
+
+        settings: dict[str, Any] = {
+            "network_mode": "none",
+            "detach": True,
+            "entrypoint": entrypoint,
+            **options,
+        }
+        container = self._ask(lambda: self._docker.containers.create(image, list(command), **settings))
+        exit_code: int | None = None
+        try:
+            self._ask(container.start)
+            try:
+                # The limit is here, since exec and logs of the SDK have none.
+                exit_code = int(container.wait(timeout=limit)["StatusCode"])
+            except (ReadTimeout, ConnectionError):  # docker-py gives either one when time is up
+                container.kill()
+            out = container.logs(stdout=True, stderr=False).decode("utf-8", "replace")
+            err = container.logs(stdout=False, stderr=True).decode("utf-8", "replace")
+        finally:
+            self._ask(lambda: container.remove(force=True, v=True))
+        return RunResult(exit_code, out, err, exit_code is None)
+
+    def import_root(self, tar: Path, reference: str, changes: Sequence[str] = ()) -> Image:
+        """Makes a one-layer image of a root file system's tar file, which is streamed.
+
+        `changes` are Dockerfile lines: `CMD ["bash"]`, `LABEL a=b`, …
+        """
+        name, _, tag = reference.rpartition(":")
+        with tar.open("rb") as stream:
+            self._ask(
+                lambda: self._docker.api.import_image_from_stream(
+                    stream, repository=name, tag=tag, changes=list(changes)
+                )
+            )
+        image = self.inspect(reference)
+        if image is None:
+            raise EnvironmentFault(f"the engine took {tar.name} and has no image {reference}", "see its log")
+        return image
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        from docker.errors import APIError, DockerException
+        from requests.exceptions import RequestException
+
+        try:
+            return question()
+        except APIError:
+            raise
+        except (DockerException, RequestException) as error:
+            raise EnvironmentFault(
+                f"the container engine does not answer: {error}", "run `make engine`"
+            ) from error
+
+
+def pair_layers(diff_ids: Sequence[str], history: Sequence[tuple[str, int]]) -> tuple[Layer, ...]:
+    """Gives each layer its size from the history, whose entries are steps, lowest first.
+
+    The API does not say which steps made a layer. A step with bytes did; of those without, RUN, COPY, ADD and
+    WORKDIR did (an empty layer), so the two lists are matched from the lowest one.
+    """
+    with_layer = [size for step, size in history if size or _makes_layer(step)]
+    if len(with_layer) != len(diff_ids):
+        # Some empty layers cannot be told: those with bytes keep their order, which is what sizes need.
+        with_layer = [size for size in with_layer if size]
+    if len(with_layer) > len(diff_ids):
+        raise CheckFailed(
+            f"an image of {len(diff_ids)} layers has {len(with_layer)} steps with bytes in its history"
+        )
+    with_layer += [0] * (len(diff_ids) - len(with_layer))
+    return tuple(Layer(diff_id, size) for diff_id, size in zip(diff_ids, with_layer, strict=True))
+
+
+def count_sizes(images: Mapping[str, Sequence[Layer]]) -> dict[str, Sizes]:
+    """Total and own bytes of each image: a layer that two images hold is nobody's own."""
+    holders: dict[str, set[str]] = {}
+    for name, layers in images.items():
+        for layer in layers:
+            holders.setdefault(layer.diff_id, set()).add(name)
+    return {
+        name: Sizes(
+            total=sum(layer.size for layer in layers),
+            own=sum(layer.size for layer in layers if holders[layer.diff_id] == {name}),
+        )
+        for name, layers in images.items()
+    }
+
+
+def _makes_layer(step: str) -> bool:
+    # Classic steps read `/bin/sh -c #(nop) COPY …`, BuildKit's `COPY … # buildkit`.
+    words = step.replace("/bin/sh -c #(nop)", "").split(maxsplit=1)
+    if step.startswith("/bin/sh -c") and "#(nop)" not in step:
+        return True
+    return bool(words) and words[0] in ("RUN", "COPY", "ADD", "WORKDIR")
+
+
+def _image(row: Mapping[str, Any]) -> Image:
+    config = row.get("Config") or {}
+    return Image(
+        id=row["Id"],
+        references=tuple(row.get("RepoTags") or ()),
+        labels=config.get("Labels") or {},
+        layers=tuple((row.get("RootFS") or {}).get("Layers") or ()),
+        packed_size=int(row.get("Size") or 0),
+        env=tuple(config.get("Env") or ()),
+        user=config.get("User") or "",
+    )
