@@ -40,8 +40,10 @@ def load_project(folder: Path) -> Project:
     if config is None:
         raise config_error(CONFIG_NAME, problems)
     plan, more = try_plan(config, catalogue)
-    if problems or more:
-        raise config_error(CONFIG_NAME, [*problems, *more])
+    told = {problem.path for problem in problems}  # one fault a value is enough
+    problems += [problem for problem in more if problem.path not in told]
+    if problems:
+        raise config_error(CONFIG_NAME, problems)
     return Project(root=root, plan=plan, catalogue=catalogue)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import msgspec
@@ -41,6 +43,15 @@ def try_plan(config: Config, catalogue: Catalogue) -> tuple[Plan, list[Problem]]
     return Plan(repository=config.repository, cells=cells, excluded=tuple(planner.excluded)), planner.problems
 
 
+@dataclass
+class _RowUse:
+    """What a row of `exclude` has matched."""
+
+    row: ExcludeRow
+    hits: int = 0
+    impossible: int = 0
+
+
 class _Planner:
     def __init__(self, config: Config, rules: Rules) -> None:
         self.config = config
@@ -49,39 +60,46 @@ class _Planner:
         self.places: dict[str, tuple[int, Path]] = {}  # of cells from `include`
         self.excluded: list[Exclusion] = []
         self.problems: list[Problem] = []
+        self.alive: set[Path] = set()  # axis values with a cell
+        self.faults: dict[Path, str] = {}  # axis values that are wrong by themselves
 
     # -- matrix
 
     def matrix(self) -> None:
-        axes = [self._distinct(self.config.matrix.get(axis, ())) for axis in AXES]
-        alive: set[Path] = set()  # axis values with a cell
-        reasons: dict[Path, list[str]] = {}  # why the others have none
-        hits = [0] * len(self.config.exclude)
-        impossible_hits = [0] * len(self.config.exclude)
+        """Go through every combination, in the order of the file."""
+        wished = [self._distinct(self.config.matrix.get(axis, ())) for axis in AXES]
+        axes = [self._healthy(axis, wishes) for axis, wishes in zip(AXES, wished, strict=True)]
+        reasons: dict[Path, dict[str, None]] = {}  # axis value → why its combinations are not there
+        rows = [_RowUse(row) for row in self.config.exclude]
         for wishes in product(*axes):
             values: Values = tuple(wish.value for wish in wishes)  # type: ignore[assignment]
             found = self._resolve(values)
-            rows = [i for i, row in enumerate(self.config.exclude) if row.matches(values)]
+            matching = [use for use in rows if use.row.matches(values)]
             if isinstance(found, Refusal):
-                for i in rows:
-                    impossible_hits[i] += 1
-                self._exclude(values, found.reason, self._nearest(values))
-                reason = found.reason
-            elif rows:
-                for i in rows:
-                    hits[i] += 1
-                reason = self.config.exclude[rows[0]].reason
-                self._exclude(values, reason, None)
+                reason, nearest = found.reason, self.rules.nearest(*values[:4])
+                for use in matching:
+                    use.impossible += 1
+            elif matching:
+                reason, nearest = matching[0].row.reason, None
+                for use in matching:
+                    use.hits += 1
             else:
                 self.cells[found.identifier] = found
-                alive.update(wish.path for wish in wishes)
+                self.alive.update(wish.path for wish in wishes)
                 continue
+            self._exclude(values, reason, nearest)
             for wish in wishes:
-                reasons.setdefault(wish.path, []).append(reason)
-        self._dead_values(axes, alive, reasons)
-        for row, hit, impossible in zip(self.config.exclude, hits, impossible_hits, strict=True):
-            if not hit:
-                self._idle_exclude(row, impossible)
+                reasons.setdefault(wish.path, {})[reason] = None
+        self._dead_values(wished, axes, reasons)
+        for use in rows:
+            if not use.hits:
+                self._idle_exclude(use)
+
+    def _healthy(self, axis: str, wishes: list[Wish]) -> list[Wish]:
+        """The values that are right by themselves; the others are told at the end, with what would work."""
+        faults = {wish.path: fault for wish in wishes if (fault := self.rules.alone(axis, wish.value))}
+        self.faults.update({path: fault.reason for path, fault in faults.items()})
+        return [wish for wish in wishes if wish.path not in faults]
 
     def _distinct(self, wishes: tuple[Wish, ...]) -> list[Wish]:
         """The values of an axis; the second of two equal ones is a fault."""
@@ -105,45 +123,46 @@ class _Planner:
         release, cuda_set, row = found
         return Cell(release=release, cuda_set=cuda_set, base=row, flavour=kind)
 
-    def _nearest(self, values: Values) -> str | None:
-        return self.rules.nearest(*values[:4])
-
     def _exclude(self, values: Values, reason: str, nearest: str | None) -> None:
         named = dict(zip(AXES, values, strict=True))
         self.excluded.append(Exclusion(**named, reason=reason, nearest=nearest))
 
-    def _dead_values(self, axes: list[list[Wish]], alive: set[Path], reasons: dict[Path, list[str]]) -> None:
-        """Faults for values without any cell; not for all of them where one value has spoilt everything."""
-        dead = {wish.path for axis in axes for wish in axis} - alive
-        fatal = {wish.path: fault for axis in axes for wish in axis if (fault := self._own_fault(wish))}
-        for number, axis in enumerate(axes):
-            for wish in axis:
-                if wish.path not in dead:
-                    continue
-                if wish.path in fatal:
-                    reason = fatal[wish.path]
-                elif any(path in fatal for path in dead if path != wish.path) and not alive:
-                    continue  # what spoilt it is told there
-                elif wish.path not in reasons:
-                    continue
-                else:
-                    reason = "; ".join(list(dict.fromkeys(reasons[wish.path]))[:2])
-                values = [other[0].value for other in axes]
-                values[number] = wish.value
-                message = f"{quote(wish.value)} yields no cell: {reason}"
-                self._problem(wish.line, wish.path, message + _works(self.rules.nearest(*values[:4])))
-
-    def _own_fault(self, wish: Wish) -> str | None:
-        """What is wrong with a value of an axis whatever it is combined with, or None."""
-        axis = wish.path[1] if len(wish.path) > 1 else "flavour"
-        fault = self.rules.alone(str(axis), wish.value)
-        return fault.reason if fault else None
-
-    def _idle_exclude(self, row: ExcludeRow, impossible: int) -> None:
-        if impossible:
-            message = (
-                "matches only combinations that cannot exist, which ortimg drops by itself; leave it out"
+    def _dead_values(
+        self, wished: list[list[Wish]], axes: list[list[Wish]], reasons: dict[Path, dict[str, None]]
+    ) -> None:
+        """Faults for values that yield no cell; one for all where the whole matrix yields none."""
+        usual = [min(wishes, key=self._usual, default=None) for wishes in wished]
+        spoilt = not self.alive and all(axes)
+        if spoilt:
+            first = next(iter(reasons.values()))
+            values = [wish.value if wish else "" for wish in usual]
+            self._problem(
+                *self._matrix_place(), f"no combination of the matrix yields a cell: {_few(first)}", values
             )
+        for number, wishes in enumerate(wished):
+            for wish in wishes:
+                reason = self.faults.get(wish.path)
+                if reason is None and not spoilt and wish.path not in self.alive and wish.path in reasons:
+                    reason = _few(reasons[wish.path])
+                if reason is not None:
+                    values = [other.value if other else "" for other in usual]
+                    values[number] = wish.value
+                    self._problem(
+                        wish.line, wish.path, f"{quote(wish.value)} yields no cell: {reason}", values
+                    )
+
+    def _usual(self, wish: Wish) -> tuple[bool, bool]:
+        """Sorts the value first that stands best for its axis: one with cells, then one without a fault."""
+        return (wish.path not in self.alive, wish.path in self.faults)
+
+    def _matrix_place(self) -> tuple[int, Path]:
+        lines = [wish.line for wishes in self.config.matrix.values() for wish in wishes]
+        return min(lines), ("matrix",)
+
+    def _idle_exclude(self, use: _RowUse) -> None:
+        row = use.row
+        if use.impossible:
+            message = "matches only combinations that cannot exist, which are dropped anyway; leave it out"
         else:
             message = "matches no combination of the matrix"
             for axis, value in row.values.items():
@@ -158,7 +177,7 @@ class _Planner:
         for row in self.config.include:
             found = self._resolve(row.values)
             if isinstance(found, Refusal):
-                self._problem(row.line, row.path, found.reason + _works(self._nearest(row.values)))
+                self._problem(row.line, row.path, found.reason, row.values)
             elif found.identifier in self.cells:
                 self._twice(row, found.identifier)
             else:
@@ -196,9 +215,15 @@ class _Planner:
         found = difflib.get_close_matches(identifier, list(self.cells), n=1, cutoff=0)
         return f"there is no cell {quote(identifier)}" + _works(found[0] if found else None)
 
-    def _problem(self, line: int, path: Path, message: str) -> None:
-        self.problems.append(Problem(line, path, message))
+    def _problem(self, line: int, path: Path, message: str, wished: Sequence[str] = ()) -> None:
+        """Note a fault; for a combination that was `wished`, with the nearest cell that works."""
+        nearest = self.rules.nearest(*wished[:4]) if wished else None
+        self.problems.append(Problem(line, path, message + _works(nearest)))
 
 
 def _works(nearest: str | None) -> str:
     return f"; nearest: {nearest}" if nearest else ""
+
+
+def _few(reasons: Iterable[str]) -> str:
+    return "; ".join([*reasons][:2])

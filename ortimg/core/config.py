@@ -132,7 +132,7 @@ def _name_problems(config: Config, document: strict_yaml.Document) -> Iterator[P
         yield Problem(document.line(("repository",)), ("repository",), fault)
     for tag, wish in config.tags:
         if fault := tag_problem(tag):
-            yield Problem(wish.line, ("tags",), fault)
+            yield Problem(wish.line, wish.path, fault)
     for row in config.exclude:
         if not row.reason.strip():
             yield Problem(

@@ -114,6 +114,8 @@ class CudaSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cuda: str  # "11.8"
     cudnn: str  # major, "8"
     cudnn_version: str  # "8.9.6.50"
+    glibc: str | None = None  # lowest glibc of its libraries
+    glibcxx: str | None = None  # lowest GLIBCXX of libstdc++
     wheels: tuple[CudaWheel, ...]
 
     @property

@@ -147,7 +147,7 @@ class Rules:
     def _no_release(self, ort: str) -> str:
         versions = self._index.versions()
         if ort.lower() in _MOVING:
-            example = nearest_version("1.23.2", versions)
+            example = self._all_pairs()[0][0].version
             return f"{quote(ort)} is no version: an image is made of exact versions, such as {example}"
         if reason := self._index.no_assets.get(ort):
             return (
@@ -161,7 +161,7 @@ class Rules:
         """Why the base is too old for the libraries, or None."""
         key = (release.version, cuda_set.key, base.name)
         if key not in self._fits:
-            self._fits[key] = _too_old(release, base)
+            self._fits[key] = _too_old(release, cuda_set, base)
         return self._fits[key]
 
     def nearest(self, ort: str, cuda: str, cudnn: str, base: str) -> str | None:
@@ -232,21 +232,26 @@ def lacking(release: OrtRelease, cuda_set: CudaSet) -> list[str]:
 
 def _unsure(release: OrtRelease) -> str | None:
     """Why nobody can know what is in the archive, or None."""
+    detail = f": {release.notes[0]}" if release.notes else ""
     if release.cuda_confidence in _UNSURE:
-        detail = f": {release.notes[0]}" if release.notes else ""
         return f"which CUDA the archive of ONNX Runtime {release.version} is built for is not sure{detail}"
+    if release.needed_confidence is Confidence.UNKNOWN:
+        return f"which libraries ONNX Runtime {release.version} needs is not known{detail}"
     if release.asset_confidence is Confidence.UNKNOWN:
         return f"nobody has seen the archive of ONNX Runtime {release.version} for CUDA {release.cuda_major}"
     return None
 
 
-def _too_old(release: OrtRelease, base: Base) -> str | None:
-    for name, need, have in (
-        ("glibc", release.glibc, base.glibc),
-        ("GLIBCXX", release.glibcxx, base.glibcxx),
+def _too_old(release: OrtRelease, cuda_set: CudaSet, base: Base) -> str | None:
+    ort, cuda = f"ONNX Runtime {release.version}", f"the CUDA {cuda_set.cuda} set"
+    for who, name, need, have in (
+        (ort, "glibc", release.glibc, base.glibc),
+        (ort, "GLIBCXX", release.glibcxx, base.glibcxx),
+        (cuda, "glibc", cuda_set.glibc, base.glibc),
+        (cuda, "GLIBCXX", cuda_set.glibcxx, base.glibcxx),
     ):
-        if have is None or number(have) < number(need):
-            return f"ONNX Runtime {release.version} needs {name} {need}, {base.title} has {have}"
+        if need is not None and (have is None or number(have) < number(need)):
+            return f"{who} needs {name} {need}, {base.title} has {have}"
     return None
 
 

@@ -17,7 +17,7 @@ from ortimg.core.problems import Path, Problem, config_error, quote
 _TAG = "tag:yaml.org,2002:"
 _MAX_NODES = 200_000  # a thousand cells written out one by one are about 10,000
 _MAX_DEPTH = 50
-_KINDS = {"float": "the number", "int": "the number", "bool": "the truth value", "timestamp": "the date"}
+_KINDS = {"float": "number", "int": "number", "bool": "truth value", "timestamp": "date"}
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,9 +170,8 @@ class _Walker:
             value = str(self.loader.construct_object(node))
         except (ValueError, yaml.YAMLError):
             value = ""
-        self._problem(
-            line, path, f"YAML reads {text} as {_KINDS[tag]} {value}".rstrip() + f"; write {quote(text)}"
-        )
+        kind = f"a {_KINDS[tag]}" if value in ("", text) else f"the {_KINDS[tag]} {value}"
+        self._problem(line, path, f"YAML reads {text} as {kind}; write {quote(text)}")
         return text
 
     def _problem(self, line: int, path: Path, message: str) -> None:
