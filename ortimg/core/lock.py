@@ -1,0 +1,131 @@
+"""`images.lock`: what the wishes resolved to. Pure: text in, text out, no disk, no clock.
+
+Origins hold different archives of one release, so each has its own hash. `null` means "not seen yet" for
+an archive and "unresolved" for a base; nothing is invented.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import msgspec
+
+from ortimg.core.model import Cell
+from ortimg.errors import ConfigError, EnvironmentFault
+
+SCHEMA = 1
+
+
+class Repacked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fallback: the package it came from, and the tar stream made of it."""
+
+    source: str | None = None  # sha256 of the jar or wheel
+    tar: str | None = None  # sha256 of the uncompressed archive: the same with every zlib
+
+
+class OrtLock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One ORT archive, by origin."""
+
+    upstream: str | None = None  # sha256 of the release archive
+    maven: Repacked | None = None
+    wheel: Repacked | None = None
+
+
+class BaseLock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One base image."""
+
+    image: str
+    digest: str | None = None  # null: unresolved
+
+
+class Lock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole file. Equal content gives equal text."""
+
+    schema: int = SCHEMA
+    ort: dict[str, OrtLock] = {}  # by release key, "1.16.2-cuda11"
+    cuda: dict[str, dict[str, str]] = {}  # by set key, "11.8-cudnn8": wheel file name to sha256
+    bases: dict[str, BaseLock] = {}
+
+
+def parse(text: str, filename: str = "images.lock") -> Lock:
+    """Read a lock. Raises `ConfigError`."""
+    try:
+        lock = msgspec.json.decode(text, type=Lock)
+    except msgspec.DecodeError as error:  # ValidationError is one
+        raise ConfigError(f"{filename}: {error}", hint="restore the file from git, or remove it") from error
+    if lock.schema != SCHEMA:
+        raise ConfigError(
+            f"{filename}: schema {lock.schema} is not known (this ortimg writes {SCHEMA})",
+            hint="update ortimg, or restore the file from git",
+        )
+    return lock
+
+
+def dump(lock: Lock) -> str:
+    """The file's text: sorted, with a last newline."""
+    return json.dumps(msgspec.to_builtins(lock), indent=2, sort_keys=True) + "\n"
+
+
+def planned(cells: Iterable[Cell]) -> Lock:
+    """What the catalogue knows about the inputs of `cells`."""
+    ort: dict[str, OrtLock] = {}
+    cuda: dict[str, dict[str, str]] = {}
+    bases: dict[str, BaseLock] = {}
+    for cell in cells:
+        release, cuda_set, base = cell.release, cell.cuda_set, cell.base
+        ort[release.key] = OrtLock(
+            upstream=release.sha256,
+            maven=Repacked(source=release.maven.sha256) if release.maven else None,
+            wheel=Repacked(source=release.wheel.sha256) if release.wheel else None,
+        )
+        cuda[cuda_set.key] = {wheel.filename: wheel.sha256 for wheel in cuda_set.wheels}
+        bases[base.name] = BaseLock(image=base.image)
+    return Lock(ort=ort, cuda=cuda, bases=bases)
+
+
+def merge(lock: Lock, news: Lock) -> Lock:
+    """`lock` with what `news` adds; a hash that is there already is never changed.
+
+    Raises `EnvironmentFault` where both name a hash for one file and the two differ.
+    """
+    ort = dict(lock.ort)
+    for key, new in news.ort.items():
+        old = ort.get(key, OrtLock())
+        ort[key] = OrtLock(
+            upstream=_agreed(f"{key} (upstream)", old.upstream, new.upstream),
+            maven=_repacked(f"{key} (maven)", old.maven, new.maven),
+            wheel=_repacked(f"{key} (wheel)", old.wheel, new.wheel),
+        )
+    cuda = {key: dict(wheels) for key, wheels in lock.cuda.items()}
+    for key, wheels in news.cuda.items():
+        known = cuda.get(key, {})
+        for filename, sha256 in wheels.items():
+            _agreed(filename, known.get(filename), sha256)
+        cuda[key] = dict(wheels)  # a set is exact: another cuDNN means other files
+    bases = dict(lock.bases)
+    for name, base in news.bases.items():
+        before = bases.get(name)
+        if before is None or before.image != base.image:
+            bases[name] = base
+        elif before.digest is None:
+            bases[name] = BaseLock(image=base.image, digest=base.digest)
+    return Lock(ort=ort, cuda=cuda, bases=bases)
+
+
+def _repacked(what: str, old: Repacked | None, new: Repacked | None) -> Repacked | None:
+    if old is None or new is None:
+        return old or new
+    return Repacked(
+        source=_agreed(f"{what}, package", old.source, new.source),
+        tar=_agreed(f"{what}, repacked", old.tar, new.tar),
+    )
+
+
+def _agreed(what: str, old: str | None, new: str | None) -> str | None:
+    if old is not None and new is not None and old != new:
+        raise EnvironmentFault(
+            f"{what}: sha256 is {new}, images.lock says {old}: re-uploaded upstream or damaged in transit",
+            "if the change is wanted, remove that line from images.lock and fetch again",
+        )
+    return old if old is not None else new

@@ -1,0 +1,1 @@
+"""Inputs: where they come from, the cache that keeps them, and the lock that pins them."""

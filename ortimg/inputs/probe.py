@@ -1,0 +1,56 @@
+"""Can the release host and Docker Hub be reached? Asked in parallel, once a run, with short time-outs."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from urllib.parse import urlsplit
+
+import msgspec
+import requests
+
+from ortimg.inputs.download import cause
+
+RELEASES = "https://github.com/microsoft/onnxruntime/releases/download"
+HUB = "https://registry-1.docker.io/v2/"
+
+
+class Upstream(msgspec.Struct, frozen=True, kw_only=True):
+    """What answers. A string says why not."""
+
+    releases: str | None = None
+    hub: str | None = None
+
+
+def release_prefix() -> str:
+    """Where release archives lie: the release host, or the mirror in `ORTIMG_RELEASE_MIRROR`."""
+    return os.environ.get("ORTIMG_RELEASE_MIRROR", "").rstrip("/") or RELEASES
+
+
+def probe(releases: str | None = None, hub: str = HUB, seconds: float = 3) -> Upstream:
+    """Ask both hosts at once; done after `seconds` at the latest, name resolution included.
+
+    Any HTTP answer counts: a 401 or 404 comes from a host that is there.
+    """
+    urls = {"releases": releases or release_prefix(), "hub": hub}
+    reasons: dict[str, str | None] = {
+        key: f"{urlsplit(url).netloc}: no answer in {seconds:g} s" for key, url in urls.items()
+    }
+
+    def ask(key: str, url: str) -> None:
+        try:
+            requests.head(url, timeout=seconds, allow_redirects=False)
+        except requests.RequestException as error:
+            reasons[key] = f"{urlsplit(url).netloc}: {cause(error)}"
+        else:
+            reasons[key] = None
+
+    # daemons: a resolver that hangs must not keep the program from ending
+    threads = [threading.Thread(target=ask, args=item, daemon=True) for item in urls.items()]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return Upstream(releases=reasons["releases"], hub=reasons["hub"])
