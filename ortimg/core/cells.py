@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import msgspec
@@ -43,8 +42,7 @@ def try_plan(config: Config, catalogue: Catalogue) -> tuple[Plan, list[Problem]]
     return Plan(repository=config.repository, cells=cells, excluded=tuple(planner.excluded)), planner.problems
 
 
-@dataclass
-class _RowUse:
+class _RowUse(msgspec.Struct):
     """What a row of `exclude` has matched."""
 
     row: ExcludeRow

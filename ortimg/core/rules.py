@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import lru_cache
 
 import msgspec
 from packaging.version import InvalidVersion, Version
@@ -38,6 +39,7 @@ class Refusal(msgspec.Struct, frozen=True):
 Pair = tuple[OrtRelease, CudaSet]
 
 
+@lru_cache(maxsize=1_000)
 def number(version: str) -> tuple[int, ...]:
     """`2.36` as (2, 36), to compare: as text, 2.4 would be newer than 2.36."""
     return tuple(int(part) for part in version.split("."))
@@ -51,6 +53,7 @@ class Rules:
         self._pairs: dict[tuple[str, str, str], Pair | Refusal] = {}
         self._ranked: dict[tuple[str, str, str], list[Pair]] = {}
         self._fits: dict[tuple[str, str, str], str | None] = {}
+        self._near_bases: dict[tuple[str, str, str], str | None] = {}
         self._good_pairs: list[Pair] | None = None
 
     def resolve(
@@ -167,7 +170,10 @@ class Rules:
     def nearest(self, ort: str, cuda: str, cudnn: str, base: str) -> str | None:
         """Identifier of the runtime cell that works and differs least; the version is given up last."""
         for release, cuda_set in self._rank(ort, cuda, cudnn):
-            if found := self._nearest_base(release, cuda_set, base):
+            key = (release.version, cuda_set.key, base)
+            if key not in self._near_bases:
+                self._near_bases[key] = self._nearest_base(release, cuda_set, base)
+            if found := self._near_bases[key]:
                 return identifier_of(release.version, cuda_set.cuda, cuda_set.cudnn, found, Flavour.RUNTIME)
         return None
 
@@ -260,6 +266,7 @@ def _numbers(version: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
+@lru_cache(maxsize=10_000)
 def _version_distance(wished: str, version: str) -> tuple[int, ...]:
     """How far apart two versions are: major, minor, patch; of two as far, the newer one is nearer."""
     try:
