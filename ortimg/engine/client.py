@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_ANSWER_LIMIT = 60  # seconds for one call; a big image's removal takes some
+_ANSWER_LIMIT = 300  # seconds for one call; importing or removing a big image takes some
+_CHUNK = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -159,9 +160,12 @@ class Engine:
         """
         name, _, tag = reference.rpartition(":")
         with tar.open("rb") as stream:
+            # An iterator, not the file: for a file requests sends plain bytes under docker-py's own header
+            # "Transfer-Encoding: chunked", which the engine refuses ("chunked line ends with bare LF").
+            chunks = iter(lambda: stream.read(_CHUNK), b"")
             self._ask(
                 lambda: self._docker.api.import_image_from_stream(
-                    stream, repository=name, tag=tag, changes=list(changes)
+                    chunks, repository=name, tag=tag, changes=list(changes)
                 )
             )
         image = self.inspect(reference)

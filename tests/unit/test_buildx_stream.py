@@ -1,4 +1,4 @@
-"""The rawjson parser on streams that buildx 0.13.1 wrote (tests/unit/streams): whole, cut, in other shapes."""
+"""The rawjson parser on recorded streams of buildx 0.13.1 (in streams/): whole, cut, in other shapes."""
 
 from __future__ import annotations
 
