@@ -22,6 +22,9 @@ from ortimg.inputs.wheels import pip
 ROOT_BYTES = 1_500_000_000  # while it is made: the folder, the packages and the tar of the largest one
 EPOCH = 1_735_689_600  # 2025-01-01: files that the bootstrap itself wrote get this time
 BASE_PACKAGES = ("ca-certificates", "libgcc-s1", "libstdc++6", "zlib1g")
+# bookworm's init-system-helpers asks for usrmerge, which brings all of Perl; this one does too, and is empty.
+SUITE_PACKAGES = {"bookworm": ("usr-is-merged",)}
+MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
 TOOLS_SUITE, TOOLS_PYTHON = "bookworm", "3.11"
 TOOLS_PACKAGES = ("ca-certificates", "gzip", "python3", "tar")
 # What Debian's own slim images leave out too; copyright files stay.
@@ -79,9 +82,12 @@ def _bootstrap(
         temporary = work / "tmp"
         temporary.mkdir(mode=0o755)
         command = (
+            # /proc and /sys are mounted in the root meanwhile: not where a kill could leave them behind
+            *("unshare", "--mount"),
             mmdebstrap,
             *("--mode=root", "--variant=minbase", "--format=tar", "--quiet"),
-            f"--include={','.join(packages)}",
+            f"--include={','.join((*packages, *SUITE_PACKAGES.get(suite, ())))}",
+            f"--hook-dir={MERGED_USR}",
             f"--aptopt={options}",
             *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
             "--dpkgopt=path-include=/usr/share/doc/*/copyright",

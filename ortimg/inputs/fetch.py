@@ -126,6 +126,14 @@ class Fetcher:
             return None
         return self._cuda_result(row, there, cached=True)
 
+    def known_base(self, row: Base) -> Fetched | None:
+        """The base as the cache's index knows it, not read."""
+        return self._known_root(Kind.BASE, row.name, _base_name(row), row.image)
+
+    def known_tools(self, image: str, requirements: Path) -> Fetched | None:
+        """The tools as the cache's index knows them, not read."""
+        return self._known_root(Kind.TOOLS, "tools", bootstrap.tools_name(requirements), image)
+
     # origins, in order
 
     def _ort(self, row: OrtRelease) -> Result:
@@ -254,7 +262,7 @@ class Fetcher:
                 reasons=(*reasons, f"{row.title} cannot be bootstrapped"),
                 hint="let the engine reach Docker Hub, or `docker load` the image there",
             )
-        name, suite = f"base/{row.name}/bootstrap", row.suite
+        name, suite = _base_name(row), row.suite
         return self._rooted(
             Kind.BASE,
             row.name,
@@ -292,18 +300,7 @@ class Fetcher:
                 with self._unpackers:
                     entry = make(lambda text: self._tell(kind, key, text))
                 packages = self.cache.get(f"{name}-packages")
-            files = [_file(self.cache, "root.tar", entry)]
-            if packages is not None:
-                files.append(_file(self.cache, "packages.json", packages))
-        return Fetched(
-            kind=kind,
-            key=key,
-            origin=Origin.BOOTSTRAP,
-            files=tuple(files),
-            identity=entry.sha256,
-            reasons=reasons,
-            cached=cached,
-        )
+        return self._root_result(kind, key, entry, packages, reasons, cached=cached)
 
     # inside
 
@@ -371,6 +368,37 @@ class Fetcher:
             cached=cached,
         )
 
+    def _known_root(self, kind: Kind, key: str, name: str, image: str) -> Fetched | None:
+        if self._has_image(image) or (refusal := self.upstream.hub) is None:
+            return Fetched(kind=kind, key=key, origin=Origin.UPSTREAM, image=image, identity=image)
+        entry, packages = self.cache.peek(name), self.cache.peek(f"{name}-packages")
+        if entry is None or packages is None:
+            return None
+        return self._root_result(kind, key, entry, packages, (f"upstream: {refusal}",), cached=True)
+
+    def _root_result(
+        self,
+        kind: Kind,
+        key: str,
+        entry: Entry,
+        packages: Entry | None,
+        reasons: tuple[str, ...],
+        *,
+        cached: bool,
+    ) -> Fetched:
+        files = [_file(self.cache, "root.tar", entry)]
+        if packages is not None:
+            files.append(_file(self.cache, "packages.json", packages))
+        return Fetched(
+            kind=kind,
+            key=key,
+            origin=Origin.BOOTSTRAP,
+            files=tuple(files),
+            identity=entry.sha256,
+            reasons=reasons,
+            cached=cached,
+        )
+
     def _cuda_result(self, row: CudaSet, entries: list[Entry], *, cached: bool) -> Fetched:
         files = [
             _file(self.cache, wheel.filename, entry) for wheel, entry in zip(row.wheels, entries, strict=True)
@@ -387,6 +415,10 @@ class Fetcher:
 
 def _file(cache: Cache, name: str, entry: Entry) -> File:
     return File(name=name, path=cache.path(entry), sha256=entry.sha256, size=entry.size)
+
+
+def _base_name(row: Base) -> str:
+    return f"base/{row.name}/bootstrap"
 
 
 def _wheel_name(row: OrtRelease) -> str:

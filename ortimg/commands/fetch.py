@@ -1,0 +1,105 @@
+"""`ortimg fetch`: bring the inputs of a build into the cache."""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import Future
+from pathlib import Path
+
+import click
+
+from ortimg.core.lock import merge, planned
+from ortimg.core.model import Cell
+from ortimg.core.selectors import select
+from ortimg.errors import EnvironmentFault
+from ortimg.inputs.cache import Cache, megabytes
+from ortimg.inputs.fetch import Fetcher
+from ortimg.inputs.lockfile import read_lock, write_lock
+from ortimg.inputs.progress import show
+from ortimg.inputs.result import Fetched, Missing, Result
+from ortimg.project import Project, pass_project
+
+SCHEMA = 1  # version of the JSON; more keys may come, none goes
+
+
+@click.command()
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
+@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@pass_project
+def fetch(project: Project, selectors: tuple[str, ...], skip: tuple[str, ...], as_json: bool) -> None:
+    """Bring the inputs of the cells into the cache, and record in images.lock what was seen.
+
+    Each input comes from the first origin that has it; why others were passed over is shown. Exit code 3 if
+    one could not be had.
+    """
+    cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
+    results = fetch_all(project.root, cells)
+    if as_json:
+        click.echo(json.dumps({"schema": SCHEMA, "inputs": [as_data(result) for result in results]}))
+    else:
+        click.echo(table(results), nl=False)
+    missing = [result for result in results if isinstance(result, Missing)]
+    if missing:
+        hints = dict.fromkeys(result.hint for result in missing if result.hint)
+        names = ", ".join(f"{result.kind.value} {result.key}" for result in missing)
+        raise EnvironmentFault(
+            f"{len(missing)} of {len(results)} inputs could not be had: {names}", "; ".join(hints)
+        )
+
+
+def fetch_all(root: Path, cells: tuple[Cell, ...]) -> list[Result]:
+    """Fetch every input of `cells`, showing the progress on stderr, and write what was seen to the lock."""
+    with show(sys.stderr) as on_update:
+        cache = Cache.default(lambda text: click.echo(text, err=True))
+        # what the catalogue and the lock both know must agree before anything is fetched
+        lock = merge(read_lock(root), planned(cells))
+        with Fetcher(cache, lock=lock, on_update=on_update) as fetcher:
+            futures: dict[tuple[str, str], Future[Result]] = {}
+            for cell in cells:
+                futures["ort", cell.release.key] = fetcher.ort(cell.release)
+                futures["cuda", cell.cuda_set.key] = fetcher.cuda(cell.cuda_set)
+                futures["base", cell.base.name] = fetcher.base(cell.base)
+            results = [future.result() for _key, future in sorted(futures.items())]
+        write_lock(root, merge(lock, fetcher.seen))
+    return results
+
+
+def as_data(result: Result) -> dict[str, object]:
+    """One row of `--json`."""
+    row: dict[str, object] = {"kind": result.kind.value, "key": result.key}
+    if isinstance(result, Missing):
+        cause = "; ".join(result.reasons)
+        return row | {"result": "wrong" if result.wrong else "missing", "origin": None, "cause": cause}
+    return row | {
+        "result": "cached" if result.cached else "fetched" if result.files else "upstream",
+        "origin": result.origin.value,
+        "identity": result.identity,
+        "bytes": result.size,
+        "reasons": list(result.reasons),
+        "files": [{"name": file.name, "sha256": file.sha256, "bytes": file.size} for file in result.files],
+    }
+
+
+def table(results: list[Result]) -> str:
+    """What came from where, and why."""
+    rows = [(result.kind.value, result.key, *_words(result)) for result in results]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
+    text = ""
+    for row in rows:
+        cells = (f"{word:{width}}" for word, width in zip(row, widths, strict=False))
+        text += f"{'  '.join(cells)}  {row[4]}".rstrip() + "\n"
+    return text
+
+
+def _words(result: Result) -> tuple[str, str, str]:
+    if isinstance(result, Missing):
+        return ("WRONG FILE" if result.wrong else "missing", "", "; ".join(result.reasons))
+    return (result.origin.value, _size(result), "; ".join(result.reasons))
+
+
+def _size(result: Fetched) -> str:
+    if not result.files:
+        return "pulled by the engine"
+    return f"{megabytes(result.size)} MB{', cached' if result.cached else ''}"
