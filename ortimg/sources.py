@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ortimg.core.render import Sources
 from ortimg.errors import ConfigError
+from ortimg.verify.sources import verifier_sources
 
 
 def read_sources(overrides: Path | None = None) -> Sources:
@@ -22,7 +23,9 @@ def read_sources(overrides: Path | None = None) -> Sources:
                 hint=f"the names are: {', '.join(sorted(templates))}",
             )
         templates |= own
-    context = _tree(_package_folder() / "context")
+    context = _tree(_package_folder() / "context") | {
+        path: text.decode() for path, text in verifier_sources().items() if not path.endswith(".onnx")
+    }
     return Sources(templates=templates, context=context)
 
 
