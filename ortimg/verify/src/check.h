@@ -11,6 +11,7 @@ struct scene {
     struct report *report;
     struct manifest manifest;
     bool image_environment; // our environment is the image's own, so what it lacks is a fault
+    bool unpacked_root;     // there is no image, so no environment to look at
     const char *stub;       // file of the stub driver, NULL: none
     int seconds;            // limit of one attempt
 
@@ -20,6 +21,7 @@ struct scene {
     char *core, *shared, *cuda; // libonnxruntime and its two providers, as the loader takes them; NULL: not found
     const char *core_name;      // name it is opened by
     struct elf cuda_elf;
+    struct names told;  // missing libraries that a finding has named already
     struct names touch; // libraries that are opened only when they are used
     int cudnn_major;    // 0: no cuDNN wanted
 };
@@ -40,7 +42,7 @@ struct explanation {
     const char *cure;
 };
 struct explanation explain_missing(const struct scene *scene, const char *name);
-// One finding for all names that are missing for one cause. `needed_by` may be NULL.
+// One finding for all names that are missing for one cause; what was told before is left out. `needed_by` may be NULL.
 void report_missing(struct scene *scene, const char *check, const struct names *missing, const char *needed_by);
 
 #endif

@@ -48,15 +48,29 @@ static void check_needed(struct scene *scene) {
 }
 
 // Which files ask for a missing library: one name is enough to look at.
-static const char *asker(const struct scene *scene, const struct libraries *found, const char *name) {
-    if (names_has(&scene->cuda_elf.needed, name))
-        return base_name(scene->cuda);
+static const char *asker(const char *file, const struct libraries *found, const char *name) {
+    struct elf first;
+    if (elf_read(file, &first) == NULL && names_has(&first.needed, name))
+        return base_name(file);
     for (size_t i = 0; i < found->count; i++) {
         struct elf elf;
         if (found->item[i].path != NULL && elf_read(found->item[i].path, &elf) == NULL && names_has(&elf.needed, name))
             return found->item[i].name;
     }
     return NULL;
+}
+
+// LD_LIBRARY_PATH is a normal way to find CUDA in other people's images; hiding a second copy with it is not.
+static void check_shadow(struct scene *scene, const struct library *library) {
+    bool variable = false;
+    for (size_t i = 0; i < scene->variable.count; i++)
+        variable = variable || same_place(scene->variable.item[i], folder_of(library->path));
+    for (size_t i = 0; i < scene->cache.count && variable; i++)
+        if (strcmp(scene->cache.item[i].name, library->name) == 0 &&
+            !same_place(scene->cache.item[i].path, library->path))
+            report_add(scene->report, "loader.environment", WARNING, "unset LD_LIBRARY_PATH",
+                       "LD_LIBRARY_PATH makes the loader take %s instead of %s", library->path,
+                       scene->cache.item[i].path);
 }
 
 static void check_found(struct scene *scene, const struct library *library) {
@@ -76,6 +90,44 @@ static void check_found(struct scene *scene, const struct library *library) {
         report_add(scene->report, libraries_check, FAIL,
                    "unset LD_LIBRARY_PATH and remove the other copy; then run ldconfig",
                    "%s is taken from %s, not from %s", library->name, library->path, scene->manifest.cuda_folder);
+    else
+        check_shadow(scene, library);
+}
+
+// The rest of the cell's set: nobody NEEDs it, cuBLAS and cuDNN open it when they compile kernels.
+static void check_rest_of_set(struct scene *scene, const struct names *known) {
+    struct names rest = {0}, missing = {0};
+    for (size_t i = 0; i < scene->manifest.cuda_libraries.count; i++)
+        if (!names_has(known, scene->manifest.cuda_libraries.item[i]))
+            names_add(&rest, scene->manifest.cuda_libraries.item[i]);
+    struct libraries found = loader_closure(NULL, &rest);
+    if (found.fault != NULL)
+        return; // told with the provider's own libraries
+    for (size_t i = 0; i < rest.count; i++) {
+        const struct library *library = library_named(&found, rest.item[i]);
+        names_add_once(&scene->touch, rest.item[i]);
+        if (library == NULL || library->path == NULL) {
+            if (!starts_with(rest.item[i], "libcudnn")) // check_cudnn tells more about these
+                names_add(&missing, rest.item[i]);
+        } else
+            check_found(scene, library);
+    }
+    report_missing(scene, libraries_check, &missing, "the cell's CUDA set");
+}
+
+// A file that is cut kills the loader (SIGBUS), so the files are looked at first.
+static bool files_are_sound(struct scene *scene) {
+    bool sound = true;
+    for (size_t i = 0; i < scene->cache.count; i++) {
+        const struct library *library = &scene->cache.item[i];
+        struct elf elf;
+        const char *fault = is_cuda(library->name) && is_file(library->path) ? elf_read(library->path, &elf) : NULL;
+        if (fault == NULL)
+            continue;
+        sound = false;
+        report_add(scene->report, libraries_check, FAIL, "copy the file again", "%s is %s", library->path, fault);
+    }
+    return sound;
 }
 
 void check_cuda(struct scene *scene) {
@@ -84,8 +136,11 @@ void check_cuda(struct scene *scene) {
         return;
     }
     check_needed(scene);
+    if (!files_are_sound(scene))
+        return;
     const char *const files[] = {scene->cuda, scene->shared, scene->core};
     struct names reported = {0}, resolved = {0};
+    bool all_found = true;
     for (size_t f = 0; f < 3; f++) {
         if (files[f] == NULL)
             continue;
@@ -106,15 +161,17 @@ void check_cuda(struct scene *scene) {
                 if (is_cuda(library->name))
                     names_add(&resolved, library->name);
             } else if (strcmp(library->name, "libcuda.so.1") != 0) // the driver's, NEEDED from 1.27 on
-                names_add(&missing, library->name);
+                names_add_once(&missing, library->name);
         }
-        const char *by = missing.count > 0 ? asker(scene, &found, missing.item[0]) : NULL;
+        const char *by = missing.count > 0 ? asker(files[f], &found, missing.item[0]) : NULL;
         report_missing(scene, libraries_check, &missing, by);
+        all_found = all_found && missing.count == 0;
         for (size_t i = 0; i < found.complaints.count; i++)
             report_add(scene->report, symbols_check, FAIL, "take a newer base, or an older ONNX Runtime", "%s",
                        found.complaints.item[i]);
     }
-    if (!report_failed(scene->report, libraries_check))
+    check_rest_of_set(scene, &reported);
+    if (all_found && !report_failed(scene->report, libraries_check))
         report_add(scene->report, libraries_check, OK, NULL, "all found: %s", names_join(&resolved, 30));
     if (!report_failed(scene->report, symbols_check))
         report_add(scene->report, symbols_check, OK, NULL, "the base has every symbol version that is asked for");

@@ -60,6 +60,7 @@ void check_cudnn(struct scene *scene) {
     }
     char *name = text("libcudnn.so.%d", major), *cudnn = loader_find(name);
     struct names missing = {0}, elsewhere = {0}, parts = parts_of(scene, major);
+    bool complete = true;
     if (cudnn == NULL) {
         names_add(&missing, name);
         report_missing(scene, check, &missing, "the CUDA provider");
@@ -85,15 +86,16 @@ void check_cudnn(struct scene *scene) {
             for (size_t k = 0; k < found.count; k++)
                 if (found.item[k].path == NULL && strcmp(found.item[k].name, "libcuda.so.1") != 0 &&
                     !names_has(&parts, found.item[k].name)) // told by itself
-                    names_add(&inner, found.item[k].name);
+                    names_add_once(&inner, found.item[k].name);
             report_missing(scene, check, &inner, parts.item[i]);
+            complete = complete && inner.count == 0;
         }
     }
     report_missing(scene, check, &missing, text("%s, which opens it when it is used", name));
     if (elsewhere.count > 0)
         report_add(scene->report, check, FAIL, "keep all of cuDNN in one folder, and unset LD_LIBRARY_PATH",
                    "%s is not from the folder of %s: two cuDNNs mixed", names_join(&elsewhere, 3), cudnn);
-    if (!report_failed(scene->report, check))
+    if (complete && missing.count == 0 && !report_failed(scene->report, check))
         report_add(scene->report, check, OK, NULL, "%s and %s, all in %s", name, names_join(&parts, 20),
                    folder_of(cudnn));
 }

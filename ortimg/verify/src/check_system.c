@@ -31,7 +31,9 @@ void check_environment(struct scene *scene) {
         if (getenv(wanted[i]) == NULL)
             names_add(&unset, wanted[i]);
     const char *capabilities = getenv(wanted[1]);
-    if (unset.count > 0)
+    if (scene->unpacked_root)
+        report_add(scene->report, nvidia, SKIPPED, NULL, "an unpacked root has no environment");
+    else if (unset.count > 0)
         report_add(scene->report, nvidia, scene->image_environment ? FAIL : WARNING,
                    "ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility",
                    "%s not set: the container gets no driver", names_join(&unset, 2));
@@ -145,7 +147,7 @@ void check_base(struct scene *scene) {
     if (promised != NULL && strcmp(glibc, promised) != 0)
         report_add(scene->report, "base.glibc", WARNING, "correct the base's row in the catalogue",
                    "glibc is %s, the manifest says %s", glibc, promised);
-    if (!report_failed(scene->report, check))
+    if (missing.count == 0 && !report_failed(scene->report, check))
         report_add(scene->report, check, OK, NULL, "libstdc++.so.6, libgcc_s.so.1 and libz.so.1; glibc %s", glibc);
     check_empty(scene);
 }

@@ -26,7 +26,8 @@ static struct names likely_folders(const struct scene *scene) {
     static const char *const patterns[] = {
         "/usr/local/cuda*/lib64", "/usr/local/cuda*/lib", "/usr/local/lib", "/usr/local/lib64",
         "/opt/onnxruntime*/lib", "/opt/onnxruntime/*/lib",
-        // pip's NVIDIA wheels
+        // pip's wheels
+        "/usr/local/lib/python3*/*-packages/onnxruntime/capi", "/opt/*/lib/python3*/site-packages/onnxruntime/capi",
         "/usr/lib/python3*/site-packages/nvidia/*/lib", "/usr/local/lib/python3*/*-packages/nvidia/*/lib",
         "/opt/*/lib/python3*/site-packages/nvidia/*/lib"};
     struct names folders = {0}, standard = default_folders();
@@ -80,6 +81,9 @@ static struct explanation explain_present(const struct scene *scene, const char 
     const char *fault = elf_read(path, &elf);
     if (fault != NULL)
         return (struct explanation){text("%s is %s", path, fault), "copy the file again"};
+    if (elf.soname != NULL && strcmp(elf.soname, base_name(path)) != 0 && strstr(base_name(path), ".so."))
+        return (struct explanation){text("%s says it is %s", path, elf.soname),
+                                    "copy the library whose SONAME is the name of the file"};
     if (!searched(scene, folder))
         return (struct explanation){
             text("in %s, but no file of /etc/ld.so.conf.d names that folder", folder),
@@ -115,17 +119,17 @@ struct explanation explain_missing(const struct scene *scene, const char *name) 
 }
 
 void report_missing(struct scene *scene, const char *check, const struct names *missing, const char *needed_by) {
-    struct names told = {0};
     for (size_t i = 0; i < missing->count; i++) {
+        if (names_has(&scene->told, missing->item[i]))
+            continue;
         struct explanation first = explain_missing(scene, missing->item[i]);
         struct names same = {0};
-        if (names_has(&told, missing->item[i]))
-            continue;
         for (size_t k = i; k < missing->count; k++) {
             struct explanation other = explain_missing(scene, missing->item[k]);
-            if (strcmp(first.cause, other.cause) == 0 && strcmp(first.cure, other.cure) == 0) {
+            if (!names_has(&scene->told, missing->item[k]) && strcmp(first.cause, other.cause) == 0 &&
+                strcmp(first.cure, other.cure) == 0) {
                 names_add(&same, missing->item[k]);
-                names_add(&told, missing->item[k]);
+                names_add(&scene->told, missing->item[k]);
             }
         }
         report_add(scene->report, check, FAIL, first.cure, "%s not found%s%s: %s", names_join(&same, 8),

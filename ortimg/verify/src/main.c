@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "root.h"
 
 static const char usage[] =
     "Usage: ort-verify [options]\n"
@@ -15,6 +16,8 @@ static const char usage[] =
     "                          static: files, links and versions; load: the CUDA provider comes up until\n"
     "                          \"no device\", no GPU needed; run: on a GPU (not built in yet)\n"
     "  --stub FILE             a stub libcuda.so.1 that stands in for the driver in tier load\n"
+    "  --root DIR              judge an unpacked root file system instead of this one (as root, or where user\n"
+    "                          namespaces are allowed); tier load runs its code, without network or rights\n"
     "  --manifest FILE         what the image should hold (default: /usr/share/ortimg/manifest.json, if it is there)\n"
     "  --report FILE           also write the JSON to FILE; says that this environment is the image's own,\n"
     "                          so that missing NVIDIA_* variables are a fault\n"
@@ -26,7 +29,7 @@ static const char usage[] =
 
 struct options {
     enum tier tier;
-    const char *stub, *manifest, *report;
+    const char *stub, *root, *manifest, *report;
     bool json;
     int seconds;
 };
@@ -48,12 +51,14 @@ static struct options read_options(int count, char **words) {
         {"tier", required_argument, NULL, 't'},     {"stub", required_argument, NULL, 's'},
         {"manifest", required_argument, NULL, 'm'}, {"report", required_argument, NULL, 'r'},
         {"json", no_argument, NULL, 'j'},           {"timeout", required_argument, NULL, 'T'},
-        {"help", no_argument, NULL, 'h'},           {0}};
+        {"root", required_argument, NULL, 'R'},     {"help", no_argument, NULL, 'h'},
+        {0}};
     struct options options = {.tier = TIER_STATIC, .manifest = NULL, .seconds = 120};
     for (int letter; (letter = getopt_long(count, words, "", known, NULL)) != -1;) {
         switch (letter) {
         case 't': options.tier = tier_of(optarg); break;
         case 's': options.stub = optarg; break;
+        case 'R': options.root = optarg; break;
         case 'm': options.manifest = optarg; break;
         case 'r': options.report = optarg; break;
         case 'j': options.json = true; break;
@@ -70,6 +75,8 @@ static struct options read_options(int count, char **words) {
         wrong(text("unexpected word: %s", words[optind]));
     if (options.stub != NULL && !is_file(options.stub))
         wrong(text("--stub %s: no such file", options.stub));
+    if (options.root != NULL && (options.report != NULL || options.manifest != NULL))
+        wrong("--root goes without --report and --manifest");
     if (options.manifest != NULL && !is_file(options.manifest))
         wrong(text("--manifest %s: no such file", options.manifest));
     return options;
@@ -97,16 +104,58 @@ static void run_checks(struct scene *scene) {
     report_add(scene->report, "run", SKIPPED, "use --tier load", "tier run is not built in yet: not verified on a GPU");
 }
 
+static int tell(const struct report *report, const struct options *options) {
+    char *json = report_json(report);
+    fputs(json, stdout);
+    fflush(stdout);
+    if (!options->json)
+        report_words(report);
+    const char *unwritten = options->report ? write_whole(options->report, json) : NULL;
+    if (unwritten != NULL) {
+        fprintf(stderr, "ort-verify: %s\n", unwritten);
+        return EXIT_ENVIRONMENT;
+    }
+    return (int)report_exit_code(report);
+}
+
+// Returns when the root could not be entered.
+static int enter(const struct options *options) {
+    char *root = realpath(options->root, NULL);
+    if (root == NULL)
+        wrong(text("--root %s: no such folder", options->root));
+    struct names words = {0};
+    names_add(&words, "ort-verify");
+    names_add(&words, text("--tier=%s", tier_names[options->tier]));
+    names_add(&words, text("--timeout=%d", options->seconds));
+    if (options->json)
+        names_add(&words, "--json");
+    const char *stub = options->stub ? realpath(options->stub, NULL) : NULL;
+    bool unfit = false;
+    const char *fault = root_enter(root, stub, words, &unfit);
+    if (!unfit) {
+        fprintf(stderr, "ort-verify: %s\n", fault);
+        return EXIT_ENVIRONMENT;
+    }
+    struct report report = {.target = root, .tier = options->tier};
+    report_add(&report, "base.libraries", FAIL, "take a base with glibc: Debian, Ubuntu, Rocky", "%s", fault);
+    return tell(&report, options);
+}
+
 int main(int count, char **words) {
     struct options options = read_options(count, words);
+    if (options.root != NULL)
+        return enter(&options);
     struct report report = {.tier = options.tier};
     struct scene scene = {.report = &report,
                           .image_environment = options.report != NULL,
+                          .unpacked_root = getenv(root_variable) != NULL,
                           .stub = options.stub ? realpath(options.stub, NULL) : NULL,
                           .seconds = options.seconds};
     const char *path = options.manifest ? options.manifest : "/usr/share/ortimg/manifest.json";
     const char *fault = manifest_read(path, &scene.manifest);
-    report.target = scene.manifest.present ? scene.manifest.identifier : "this system";
+    report.target = scene.unpacked_root      ? getenv(root_variable)
+                    : scene.manifest.present ? scene.manifest.identifier
+                                             : "this system";
     scene.conf = conf_folders();
     scene.variable = environment_folders();
     scene.cache = cache_entries();
@@ -115,16 +164,5 @@ int main(int count, char **words) {
                    path, fault);
     else
         run_checks(&scene);
-
-    char *json = report_json(&report);
-    fputs(json, stdout);
-    fflush(stdout);
-    if (!options.json)
-        report_words(&report);
-    const char *unwritten = options.report ? write_whole(options.report, json) : NULL;
-    if (unwritten != NULL) {
-        fprintf(stderr, "ort-verify: %s\n", unwritten);
-        return EXIT_ENVIRONMENT;
-    }
-    return (int)report_exit_code(&report);
+    return tell(&report, &options);
 }
