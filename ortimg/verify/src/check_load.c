@@ -1,6 +1,7 @@
 // Tier load: the CUDA EP is brought up for real and must stop at exactly "no device", CUDA failure 100.
 // Then every library was found, bound and initialised. Anything else is a failure: 35 ("driver too old") also comes
 // without any driver, and older versions crash there.
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 
 enum { NO_DEVICE = 100 }; // cudaErrorNoDevice
 
+static const char one_release[] = "two libraries are of different releases: take all from one CUDA and cuDNN set";
+static const char version_check_end[] = "VersionCheck";
 static const char load_check[] = "load.session", version_check[] = "ort.version", driver_check[] = "load.driver";
 
 static void judge_version(struct scene *scene, const char *version) {
@@ -52,6 +55,8 @@ static void judge_error(struct scene *scene, const struct outcome *outcome, cons
                    scene->stub ? "give the complete stub driver of ortimg's verifier with --stub"
                                : "the driver is too old for this CUDA: update it, or take an image with an older CUDA",
                    "CUDA failure 35 (driver older than the CUDA libraries) at \"%s\"", step->name);
+    else if (strstr(step->error, "undefined symbol") != NULL)
+        report_add(scene->report, load_check, FAIL, one_release, "at \"%s\": %s", step->name, step->error);
     else
         report_add(scene->report, load_check, FAIL, "see ONNX Runtime's text", "at \"%s\": %s", step->name, step->error);
 }
@@ -97,6 +102,16 @@ void check_load(struct scene *scene) {
     judge(scene, &outcome, &reading);
 }
 
+// cudnnCnnInferVersionCheck → libcudnn_cnn_infer.so.8
+static char *part_of(const struct scene *scene, const char *function) {
+    char *name = text("libcudnn");
+    size_t end = strlen(function) - strlen(version_check_end);
+    for (size_t i = strlen("cudnn"); i < end; i++)
+        name = isupper((unsigned char)function[i]) ? text("%s_%c", name, tolower((unsigned char)function[i]))
+                                                   : text("%s%c", name, function[i]);
+    return text("%s.so.%d", name, scene->cudnn_major);
+}
+
 static void touch(struct scene *scene, struct touch_attempt *attempt, struct names *good, char **version) {
     static const char check[] = "load.libraries";
     struct outcome outcome = child_run(attempt_touch, attempt, scene->seconds);
@@ -111,12 +126,15 @@ static void touch(struct scene *scene, struct touch_attempt *attempt, struct nam
                       reading.whole ? text("at \"%s\"", error->name)
                                     : text("%s at \"%s\"", outcome_words(&outcome, scene->seconds), last));
     else if (!reading.whole)
-        report_add(scene->report, check, FAIL, "copy the library again, from one and the same release",
+        report_add(scene->report, check, FAIL, one_release,
                    "%s: %s at \"%s\", last words: %s", attempt->library, outcome_words(&outcome, scene->seconds), last,
                    last_line(outcome.errors));
+    else if (error != NULL && ends_with(error->name, version_check_end))
+        report_add(scene->report, check, FAIL, one_release, "%s is of another release than %s: %s %s",
+                   part_of(scene, error->name), attempt->library, error->name, error->error);
     else if (error != NULL)
-        report_add(scene->report, check, FAIL, "take all parts of the library from one release", "%s: \"%s\" %s",
-                   attempt->library, error->name, error->error);
+        report_add(scene->report, check, FAIL, one_release, "%s: \"%s\" %s", attempt->library, error->name,
+                   error->error);
     else
         names_add_once(good, attempt->library);
     if (version != NULL)
