@@ -1,4 +1,5 @@
 // The base system around ONNX Runtime: environment, loader files, C++ run time, empty files.
+#define _GNU_SOURCE
 #include <gnu/libc-version.h>
 #include <stdlib.h>
 #include <string.h>

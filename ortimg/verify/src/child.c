@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "child.h"
 
 #include <errno.h>

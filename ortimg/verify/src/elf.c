@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "elf.h"
 
 #include <elf.h>

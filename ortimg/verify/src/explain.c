@@ -1,4 +1,5 @@
 // From "not found" to its cause: the file is elsewhere, unknown to the loader, of another major, or nowhere.
+#define _GNU_SOURCE
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // The two files of ldconfig: what it was told to look at (ld.so.conf), and what it wrote down (ld.so.cache).
+#define _GNU_SOURCE
 #include <glob.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "loader.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
 // ort-verify: does the ONNX Runtime of this system bring up its CUDA execution provider?
+#define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

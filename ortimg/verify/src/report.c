@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "report.h"
 
 #include <errno.h>

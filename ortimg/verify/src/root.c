@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "root.h"
 
 #include <errno.h>
