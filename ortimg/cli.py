@@ -71,14 +71,18 @@ class Group(click.Group):
         **extra: Any,
     ) -> Any:
         def run() -> Any:
-            return super(Group, self).main(args, prog_name, standalone_mode=False, **extra)
+            return super(Group, self).main(args, prog_name or "ortimg", standalone_mode=False, **extra)
 
         if not standalone_mode:
             return run()
         sys.exit(_guarded(run))
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    name="ortimg",
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.option(
     "-C",
     "--project",

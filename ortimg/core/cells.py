@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from itertools import product
+from math import prod
 
 import msgspec
 
@@ -14,6 +15,7 @@ from ortimg.core.model import Catalogue, Cell, Exclusion
 from ortimg.core.problems import Path, Problem, config_error, quote
 from ortimg.core.rules import Refusal, Rules
 
+MAX_COMBINATIONS = 100_000  # far above any real matrix; planning them takes seconds
 Values = tuple[str, str, str, str, str]  # in the order of AXES
 
 
@@ -67,6 +69,12 @@ class _Planner:
         """Go through every combination, in the order of the file."""
         wished = [self._distinct(self.config.matrix.get(axis, ())) for axis in AXES]
         axes = [self._healthy(axis, wishes) for axis, wishes in zip(AXES, wished, strict=True)]
+        if (count := prod(len(wishes) for wishes in axes)) > MAX_COMBINATIONS:
+            message = (
+                f"{count:,} combinations; more than {MAX_COMBINATIONS:,} are not planned, write fewer values"
+            )
+            self._problem(*self._matrix_place(), message)
+            return
         reasons: dict[Path, dict[str, None]] = {}  # axis value → why its combinations are not there
         rows = [_RowUse(row) for row in self.config.exclude]
         for wishes in product(*axes):
@@ -134,9 +142,8 @@ class _Planner:
         if spoilt:
             first = next(iter(reasons.values()))
             values = [wish.value if wish else "" for wish in usual]
-            self._problem(
-                *self._matrix_place(), f"no combination of the matrix yields a cell: {_few(first)}", values
-            )
+            message = f"no combination of the matrix yields a cell: {_few(first)}"
+            self._problem(*self._matrix_place(), message, values)
         for number, wishes in enumerate(wished):
             for wish in wishes:
                 reason = self.faults.get(wish.path)
@@ -145,9 +152,17 @@ class _Planner:
                 if reason is not None:
                     values = [other.value if other else "" for other in usual]
                     values[number] = wish.value
-                    self._problem(
-                        wish.line, wish.path, f"{quote(wish.value)} yields no cell: {reason}", values
-                    )
+                    nearest = self._nearest_keeping_cuda(values, axes[0] if number else ())
+                    message = f"{quote(wish.value)} yields no cell: {reason}"
+                    self._problem(wish.line, wish.path, message + _works(nearest))
+
+    def _nearest_keeping_cuda(self, values: Sequence[str], versions: Iterable[Wish]) -> str | None:
+        """The nearest cell, of another version of the axis where only that one keeps the CUDA major."""
+        ort, cuda, cudnn, base = values[:4]
+        first = self.rules.nearest(ort, cuda, cudnn, base)
+        others = (self.rules.nearest(wish.value, cuda, cudnn, base) for wish in versions)
+        major = f"-cuda{cuda.partition('.')[0]}."
+        return next((found for found in (first, *others) if found and major in found), first)
 
     def _usual(self, wish: Wish) -> tuple[bool, bool]:
         """Sorts the value first that stands best for its axis: one with cells, then one without a fault."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from ortimg.errors import ConfigError
 
 Path = tuple[str | int, ...]
+_PLAIN = re.compile(r"[A-Za-z0-9_.+-]+")
 
 
 def show_path(path: Path) -> str:
@@ -19,7 +21,8 @@ def show_path(path: Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            text += f".{part}" if text else part
+            name = part if _PLAIN.fullmatch(part) else quote(part)
+            text += f".{name}" if text else name
     return text
 
 

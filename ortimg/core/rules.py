@@ -268,12 +268,12 @@ def _numbers(version: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=10_000)
 def _version_distance(wished: str, version: str) -> tuple[int, ...]:
-    """How far apart two versions are: major, minor, patch; of two as far, the newer one is nearer."""
+    """How far apart two versions are: major, minor, patch; among as many minors apart, newer is nearer."""
     try:
         a, b = Version(wished), Version(version)
     except InvalidVersion:
         return (0, 0, 0, 0)
-    return (abs(a.major - b.major), abs(a.minor - b.minor), abs(a.micro - b.micro), int(b < a))
+    return (abs(a.major - b.major), abs(a.minor - b.minor), int(b < a), abs(a.micro - b.micro))
 
 
 def nearest_version(wished: str, versions: list[str]) -> str:

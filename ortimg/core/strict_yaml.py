@@ -15,7 +15,7 @@ import yaml
 from ortimg.core.problems import Path, Problem, config_error, quote
 
 _TAG = "tag:yaml.org,2002:"
-_MAX_NODES = 200_000  # a thousand cells written out one by one are about 10,000
+_MAX_NODES = 50_000  # a thousand cells written out one by one are about 10,000
 _MAX_DEPTH = 50
 _KINDS = {"float": "number", "int": "number", "bool": "truth value", "timestamp": "date"}
 
@@ -112,7 +112,7 @@ class _Walker:
         self.lines.setdefault(path, line)
         self._nodes += 1
         if self._nodes == _MAX_NODES:
-            self._problem(line, path, f"aliases make more than {_MAX_NODES} values of this file")
+            self._problem(line, path, f"more than {_MAX_NODES} values, aliases counted at each use")
         if self._nodes >= _MAX_NODES:
             return None
         if id(node) in self._around:
