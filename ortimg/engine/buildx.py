@@ -78,8 +78,7 @@ def run_build(
         returncode = canceller.wait()
     finally:
         process.stderr.close()
-        _signal_session(process.pid, signal.SIGKILL)
-        process.wait()
+        _end_session(process)
     cancelled = canceller.asked and returncode != 0
     failed = returncode != 0 and not cancelled
     return BuildOutcome(
@@ -152,12 +151,25 @@ def plain_line(event: BuildEvent) -> str:
     return text if event.kind is EventKind.PLAIN else f"#{event.number} {text}"
 
 
-def _signal_session(session: int, number: signal.Signals) -> None:
-    """Signals each process of a session: the docker client gives its plugin a process group of its own."""
+def _end_session(process: subprocess.Popen[bytes]) -> None:
+    """Returns when no process of the session is left: one that was killed takes a moment to go."""
+    while _signal_session(process.pid, signal.SIGKILL):
+        time.sleep(0.02)
+    process.wait()
+
+
+def _signal_session(session: int, number: signal.Signals) -> int:
+    """Signals each process of a session, gives how many there were.
+
+    Not the process group: the docker client may give its plugin a group of its own.
+    """
+    found = 0
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with suppress(OSError, IndexError, ValueError):
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
             if int(fields[3]) == session and fields[0] != "Z":  # proc_pid_stat(5): state, ppid, pgrp, session
+                found += 1
                 os.kill(int(entry.name), number)
+    return found

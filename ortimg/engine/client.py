@@ -173,6 +173,15 @@ class Engine:
             raise EnvironmentFault(f"the engine took {tar.name} and has no image {reference}", "see its log")
         return image
 
+    def build_cache(self) -> tuple[Mapping[str, Any], ...]:
+        """The rows of the builder's cache, as `/system/df` gives them."""
+        return tuple(self._ask(lambda: self._docker.api.df()).get("BuildCache") or ())
+
+    def prune_record(self, identity: str) -> tuple[int, int]:
+        """Removes a record of the builder's cache unless another needs it; gives records and bytes freed."""
+        answer = self._ask(lambda: self._docker.api.prune_builds(filters={"id": [identity]}, all=True))
+        return len(answer.get("CachesDeleted") or ()), int(answer.get("SpaceReclaimed") or 0)
+
     def _ask(self, question: Callable[[], T]) -> T:
         from docker.errors import APIError, DockerException
         from requests.exceptions import RequestException

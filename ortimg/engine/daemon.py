@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +23,7 @@ CONFIG_FILE = RUN_FOLDER / "daemon.json"
 MACHINE_CONFIG = Path("/etc/docker/daemon.json")
 START_LIMIT = 60.0  # seconds
 STOP_LIMIT = 40.0  # seconds: dockerd gives its containers 15 s
+_PROGRAMS = ("dockerd", "containerd")  # dockerd, and the containerd that it starts
 
 
 def daemon_config(machine: str | None) -> str:
@@ -83,11 +84,13 @@ def start_daemon(answers: Callable[[], bool]) -> int:
 
 def stop_daemon(pid: int) -> None:
     """Ends our dockerd and the containerd that it started. Raises EnvironmentFault where it does not end."""
-    family = [pid, *(child for child in _children(pid) if _is_containerd(child))]
+    # Known by their command lines, so that a process id that is handed out again is left alone.
+    family = {member: _command_line(member) for member in (pid, *_children(pid))}
+    family = {member: words for member, words in family.items() if words and Path(words[0]).name in _PROGRAMS}
     _kill(pid, signal.SIGTERM)
     if not _wait_gone(family, STOP_LIMIT):
-        for member in family:
-            if member == our_pid() or _is_containerd(member):
+        for member, words in family.items():
+            if _command_line(member) == words:
                 _kill(member, signal.SIGKILL)
         if not _wait_gone(family, 10.0):
             raise EnvironmentFault(f"dockerd (process {pid}) does not end; its log is {LOG_FILE}")
@@ -127,19 +130,9 @@ def _children(pid: int) -> list[int]:
     return children
 
 
-def _is_containerd(pid: int) -> bool:
-    # dockerd's own containerd reads the configuration that dockerd wrote; a system-wide one does not.
-    arguments = _command_line(pid)
-    return (
-        bool(arguments)
-        and Path(arguments[0]).name == "containerd"
-        and any("docker" in a for a in arguments[1:])
-    )
-
-
-def _wait_gone(pids: list[int], seconds: float) -> bool:
+def _wait_gone(family: Mapping[int, list[str]], seconds: float) -> bool:
     limit = time.monotonic() + seconds
-    while any(_command_line(pid) for pid in pids):
+    while any(_command_line(pid) == words for pid, words in family.items()):
         if time.monotonic() > limit:
             return False
         time.sleep(0.1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import tarfile
 import threading
@@ -14,10 +16,13 @@ import pytest
 
 from ortimg.engine import daemon
 from ortimg.engine.buildx import BuildOutcome, run_build
+from ortimg.engine.cache import cache_records, prune_cache
 from ortimg.engine.check import check_engine
 from ortimg.engine.client import Engine
+from ortimg.engine.info import ask_engine
 from ortimg.engine.rawjson import BuildEvent, EventKind
 from ortimg.engine.setup import start_engine
+from ortimg.errors import EnvironmentFault
 
 pytestmark = pytest.mark.engine
 
@@ -120,6 +125,48 @@ def test_starting_an_engine_that_runs_changes_nothing() -> None:
     assert daemon.our_pid() == before
     assert facts.server
     assert said == [f"engine {facts.server} with buildx {facts.buildx} is used as it is"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="only root starts a dockerd")
+def test_a_daemon_of_our_own_starts_and_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A second, real dockerd, in a network namespace of its own so that the first one keeps its bridge."""
+    folder = tmp_path_factory.mktemp("d")
+    shim = folder / "bin" / "dockerd"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec unshare --net {shutil.which("dockerd")} "$@"\n')
+    shim.chmod(0o755)
+    socket = f"unix://{folder}/d.sock"
+    settings = {"data-root": f"{folder}/data", "exec-root": f"{folder}/exec", "hosts": [socket]}
+    (folder / "machine.json").write_text(json.dumps({**settings, "bridge": "none", "iptables": False}))
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("DOCKER_HOST", socket)
+    for name, value in (("PID_FILE", "d.pid"), ("LOG_FILE", "d.log"), ("CONFIG_FILE", "d.json")):
+        monkeypatch.setattr(daemon, name, folder / value)
+    monkeypatch.setattr(daemon, "RUN_FOLDER", folder)
+    monkeypatch.setattr(daemon, "MACHINE_CONFIG", folder / "machine.json")
+
+    assert daemon.our_pid() is None
+    pid = daemon.start_daemon(lambda: ask_engine().server is not None)
+    try:
+        assert daemon.our_pid() == pid
+        assert os.getsid(pid) == pid  # it does not end with the process that started it
+        assert check_engine().containerd_store
+        assert not session_is_empty(f"{folder}/exec/containerd")
+        (folder / "d.pid").write_text(str(os.getpid()))  # a pid that was handed out again
+        assert daemon.our_pid() is None
+        (folder / "d.pid").write_text(str(pid))
+    finally:
+        daemon.stop_daemon(pid)
+    assert daemon.our_pid() is None
+    assert session_is_empty(f"{folder}/exec")
+    with pytest.raises(EnvironmentFault, match=r"DOCKER_HOST=unix://.* is set"):
+        start_engine(lambda _: None)
+
+    (folder / "machine.json").write_text('{"nonsense-option": 1}')
+    with pytest.raises(EnvironmentFault, match=r"(?s)dockerd ended at once with status 1: .*nonsense-option"):
+        daemon.start_daemon(lambda: False)
 
 
 def test_a_build_passes(build: Build, reference: str, engine: Engine) -> None:
@@ -250,3 +297,14 @@ def test_own_bytes_are_those_of_layers_that_no_other_image_has(
             assert engine.remove(name)
     assert engine.inspect(names[0]) is None
     assert not engine.remove(names[0])
+
+
+def test_the_cache_gives_back_what_is_ours_and_nothing_else(build: Build, engine: Engine) -> None:
+    word, other = f"ours-{os.getpid()}", f"theirs-{os.getpid()}"
+    assert build(f'RUN --network=none ["/bin/p", "{other}"]').ok
+    assert build(f'RUN --network=none ["/bin/p", "{word}"]\nRUN --network=none ["/bin/p", "and {word}"]').ok
+    assert sum(word in record.description for record in cache_records(engine)) == 2
+    assert prune_cache(engine, lambda record: word in record.description) > 0
+    assert not [record for record in cache_records(engine) if word in record.description]
+    assert [record for record in cache_records(engine) if other in record.description]
+    prune_cache(engine, lambda record: other in record.description)
