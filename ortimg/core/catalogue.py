@@ -9,7 +9,6 @@ import yaml
 from packaging.version import Version
 
 from ortimg.core.model import Base, Catalogue, CudaSet, NoAsset, OrtRelease
-from ortimg.core.problems import near, quote
 from ortimg.errors import ConfigError
 
 _RowT = TypeVar("_RowT")
@@ -63,21 +62,10 @@ class Index:
         self.sets = {(row.cuda, row.cudnn): row for row in catalogue.cuda_sets}
         self.bases = {row.name: row for row in catalogue.bases}
 
+    def release(self, version: str, cuda_major: int) -> OrtRelease | None:
+        """The release archive of one version for one CUDA major, if there is one."""
+        return next((row for row in self.releases.get(version, ()) if row.cuda_major == cuda_major), None)
+
     def versions(self) -> list[str]:
         """Versions with a release archive, in their own order (1.9 before 1.16)."""
         return sorted(self.releases, key=Version)
-
-
-def find_release(catalogue: Catalogue, version: str, cuda_major: int) -> OrtRelease:
-    """The release archive of one version for one CUDA major. Raises ConfigError where there is none."""
-    found = [row for row in catalogue.releases if row.version == version]
-    for row in found:
-        if row.cuda_major == cuda_major:
-            return row
-    if found:
-        majors = " and ".join(f"CUDA {row.cuda_major}" for row in found)
-        raise ConfigError(
-            f"ONNX Runtime {version} has no release archive for CUDA {cuda_major}; it has {majors}"
-        )
-    known = (row.version for row in catalogue.releases)
-    raise ConfigError(f"no release archive of ONNX Runtime {quote(version)} is known{near(version, known)}")

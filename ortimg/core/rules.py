@@ -124,7 +124,7 @@ class Rules:
         if fault := self.alone("cuda", cuda) or self.alone("cudnn", cudnn):
             return fault
         major = int(cuda.partition(".")[0])
-        release = next((row for row in releases if row.cuda_major == major), None)
+        release = self._index.release(ort, major)
         if release is None:
             there = " and ".join(f"CUDA {row.cuda_major} (cuDNN {row.cudnn_major})" for row in releases)
             return Refusal(
