@@ -10,6 +10,9 @@ from ortimg.core.render import Sources
 from ortimg.errors import ConfigError
 from ortimg.verify.sources import verifier_sources
 
+# What the compiler reads, and the licence of what is not ours; the model is in it as text.
+_SOURCES = (".c", ".h", ".inc", ".LICENSE")
+
 
 def read_sources(overrides: Path | None = None) -> Sources:
     """The built-in templates and context; a template in the folder `overrides` replaces its namesake."""
@@ -24,7 +27,7 @@ def read_sources(overrides: Path | None = None) -> Sources:
             )
         templates |= own
     context = _tree(_package_folder() / "context") | {
-        path: text.decode() for path, text in verifier_sources().items() if not path.endswith(".onnx")
+        path: text.decode() for path, text in verifier_sources().items() if path.endswith(_SOURCES)
     }
     return Sources(templates=templates, context=context)
 

@@ -1,0 +1,48 @@
+// The checks of the tiers. Each adds its findings to the report; what one finds, later ones use.
+#ifndef ORT_VERIFY_CHECK_H
+#define ORT_VERIFY_CHECK_H
+
+#include "elf.h"
+#include "loader.h"
+#include "manifest.h"
+#include "report.h"
+
+struct scene {
+    struct report *report;
+    struct manifest manifest;
+    bool image_environment; // our environment is the image's own, so what it lacks is a fault
+    bool unpacked_root;     // there is no image, so no environment to look at
+    const char *stub;       // file of the stub driver, NULL: none
+    int seconds;            // limit of one attempt
+
+    struct names conf, variable; // folders of ld.so.conf, of LD_LIBRARY_PATH
+    struct libraries cache;      // ld.so.cache
+
+    char *core, *shared, *cuda; // libonnxruntime and its two providers, as the loader takes them; NULL: not found
+    const char *core_name;      // name it is opened by
+    struct elf cuda_elf;
+    struct names told;  // missing libraries that a finding has named already
+    struct names touch; // libraries that are opened only when they are used
+    int cudnn_major;    // 0: no cuDNN wanted
+};
+
+void check_environment(struct scene *scene);  // LD_LIBRARY_PATH, LD_PRELOAD, NVIDIA_*
+void check_ort(struct scene *scene);          // files of ONNX Runtime, one copy of it
+void check_run_paths(struct scene *scene);    // nobody searches the current directory
+void check_loader_files(struct scene *scene); // ld.so.conf.d and ld.so.cache
+void check_cuda(struct scene *scene);         // what the CUDA provider needs, resolved
+void check_cudnn(struct scene *scene);        // the parts that cuDNN opens by itself
+void check_base(struct scene *scene);         // libstdc++, libgcc_s, libz, empty files
+void check_load(struct scene *scene);         // the EP comes up until "no device"
+void check_touch(struct scene *scene);        // every lazily opened library opens
+
+// Why a library is not found, without its name ("in /x, but …"), and what to do.
+struct explanation {
+    char *cause;
+    const char *cure;
+};
+struct explanation explain_missing(const struct scene *scene, const char *name);
+// One finding for all names that are missing for one cause; what was told before is left out. `needed_by` may be NULL.
+void report_missing(struct scene *scene, const char *check, const struct names *missing, const char *needed_by);
+
+#endif

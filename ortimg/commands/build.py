@@ -1,0 +1,47 @@
+"""`ortimg build`: images of the cells, each verified while it is built."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from ortimg.errors import ExitCode
+from ortimg.project import Project, pass_project
+
+
+@click.command()
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
+@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
+@click.option(
+    "--available", is_flag=True, help="A cell whose input cannot be reached is listed, not a failure."
+)
+@click.option("--fail-fast", is_flag=True, help="End the build with the first cell that fails.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@pass_project
+def build(
+    project: Project,
+    selectors: tuple[str, ...],
+    skip: tuple[str, ...],
+    available: bool,
+    fail_fast: bool,
+    as_json: bool,
+) -> None:
+    """Build the cells that SELECTOR globs name; all, if there is none.
+
+    Generated files are written first. A cell that fails does not stop the others.
+    """
+    from ortimg.core.selectors import select
+    from ortimg.factory.run import run
+    from ortimg.factory.summary import summary
+
+    cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
+    report = run(project, cells, available=available, fail_fast=fail_fast)
+    if as_json:
+        click.echo(json.dumps(report.as_data()))
+    else:
+        click.echo(summary(report.results), nl=False)
+        click.echo(report.timing_line())
+    if report.exit_code is not ExitCode.DONE:
+        sys.exit(report.exit_code)

@@ -1,0 +1,302 @@
+"""Builds cells: inputs as they arrive, each unit once, then the cells, two builds at a time; keeps going.
+
+A unit or a base that cannot be had fails the cells that need it, and no other. Every step is a future, so
+that the first cell is built while inputs of the last are still being fetched.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ortimg.core.content import Unit
+from ortimg.core.model import Cell
+from ortimg.core.render import dockerfile_path
+from ortimg.engine.buildx import BuildOutcome
+from ortimg.engine.client import Engine
+from ortimg.engine.failure import BuildFailure
+from ortimg.engine.live import LiveTable
+from ortimg.factory.images import CellImage, Identities, UnitImage, cell_image, root_reference
+from ortimg.factory.result import CellResult, Outcome
+from ortimg.factory.steps import Builder
+from ortimg.inputs.fetch import Fetcher
+from ortimg.inputs.result import Fetched, Missing
+
+TOOLS_IMAGE = "python:3.11-slim-bookworm"  # the tools stage's own; templates/stages/tools.j2
+WAITING = 64  # threads that wait for inputs and units; they cost nothing
+PARALLEL_BUILDS = 2  # heavy steps are bound by disk and one core each
+
+
+T = TypeVar("T")
+
+
+class UnavailableError(Exception):
+    """An input cannot be reached."""
+
+
+class BrokenError(Exception):
+    """A build on the way to a cell failed."""
+
+    def __init__(self, cause: str, environment: bool) -> None:
+        super().__init__(cause)
+        self.environment = environment
+
+
+class Timing(msgspec.Struct, kw_only=True):
+    """Seconds that steps took, added up over everything that ran at the same time."""
+
+    units: float = 0.0
+
+
+class Factory:
+    """One run of `ortimg build`."""
+
+    def __init__(
+        self,
+        repository: str,
+        files: Mapping[str, str],  # path → text of all generated files
+        context: Mapping[str, str],  # path → text of the build context
+        tools_requirements: Path,
+        engine: Engine,
+        fetcher: Fetcher,
+        builder: Builder,
+        table: LiveTable,
+        *,
+        available: bool,
+        fail_fast: bool,
+        parallel: int = PARALLEL_BUILDS,
+    ) -> None:
+        self._repository = repository
+        self._files = files
+        self._context = context
+        self._tools_requirements = tools_requirements
+        self._engine = engine
+        self._fetcher = fetcher
+        self._builder = builder
+        self._table = table
+        self._available = available
+        self._fail_fast = fail_fast
+        self._turns = threading.Semaphore(parallel)
+        self._pool = ThreadPoolExecutor(WAITING, thread_name_prefix="build")
+        self._once: dict[str, Future[str]] = {}
+        self._mutex = threading.Lock()
+        self._futures: list[Future[CellResult]] = []
+        self.timing = Timing()
+
+    def build(self, cells: Sequence[Cell]) -> list[CellResult]:
+        """Build every cell; results come in the order of `cells`. KeyboardInterrupt ends builds cleanly."""
+        self._futures = [self._pool.submit(self._cell, cell) for cell in cells]
+        try:
+            return [future.result() for future in self._futures]
+        except BaseException:
+            self.cancel()
+            raise
+        finally:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def so_far(self) -> dict[str, CellResult]:
+        """After an interrupt: the cells that were finished before it."""
+        done = [future.result() for future in self._futures if future.done() and not future.cancelled()]
+        return {row.identifier: row for row in done if row.result in (Outcome.BUILT, Outcome.UNCHANGED)}
+
+    def cancel(self) -> None:
+        """End what runs, start nothing more."""
+        self._builder.cancel.set()
+        self._fetcher.cancel()
+
+    def unchanged(self, cell: Cell) -> CellResult | None:
+        """The result of a cell whose image is there and is made of the same; None where it must be built.
+
+        Nothing is fetched or read for this: the cache's index and the image's label tell.
+        """
+        ort = self._fetcher.known_ort(cell.release)
+        cuda = self._fetcher.known_cuda(cell.cuda_set)
+        base = self._fetcher.known_base(cell.base)
+        if ort is None or cuda is None or base is None:
+            return None
+        return self._same(self._image(cell, ort, cuda, base))
+
+    # one cell
+
+    def _cell(self, cell: Cell) -> CellResult:
+        began = time.monotonic()
+        try:
+            return self._build_cell(cell)
+        except UnavailableError as error:
+            outcome = Outcome.UNAVAILABLE if self._available else Outcome.FAILED
+            return self._end(cell, outcome, began, cause=str(error), environment=True)
+        except BrokenError as error:
+            if self._fail_fast:
+                self.cancel()
+            return self._end(cell, Outcome.FAILED, began, cause=str(error), environment=error.environment)
+
+    def _build_cell(self, cell: Cell) -> CellResult:
+        inputs = {
+            "ort": self._fetcher.ort(cell.release),
+            "cuda": self._fetcher.cuda(cell.cuda_set),
+            "base": self._fetcher.base(cell.base),
+        }
+        ort, cuda, base = (self._fetched(future) for future in inputs.values())
+        image = self._image(cell, ort, cuda, base)
+        if (same := self._same(image)) is not None:
+            self._table.finish(cell.identifier, same.result.value)
+            return same
+        waits = [self._unit(unit, {Unit.ORT: ort, Unit.CUDA: cuda}) for unit in image.units.values()]
+        base_image = self._root("base-" + base.key, base)
+        for wait in waits:
+            self._wait(wait)
+        base_reference = None if base_image is None else self._wait(base_image)
+        with self._turns:
+            self._check_cancelled()
+            began = time.monotonic()
+            self._table.start(cell.identifier)
+            outcome, verify_seconds = self._builder.cell(
+                image, self._tags(cell), base_reference, lambda step: self._table.step(cell.identifier, step)
+            )
+        self._check(outcome)
+        return self._end(
+            cell,
+            Outcome.BUILT,
+            began,
+            image=self._reference(cell),
+            tier="load",
+            verify_seconds=verify_seconds,
+            origins=image.identities.origins,
+        )
+
+    def _same(self, image: CellImage) -> CellResult | None:
+        cell = image.cell
+        there = self._engine.inspect(self._reference(cell))
+        if there is None or there.labels.get("ortimg.content") != image.content:
+            return None
+        for tag in self._tags(cell):
+            if tag not in there.references:
+                self._engine.tag(self._reference(cell), tag)
+        return CellResult(
+            identifier=cell.identifier,
+            result=Outcome.UNCHANGED,
+            image=self._reference(cell),
+            tier=there.labels.get("ortimg.tier"),
+            origins=image.identities.origins,
+        )
+
+    def _image(self, cell: Cell, ort: Fetched, cuda: Fetched, base: Fetched) -> CellImage:
+        identities = Identities(
+            ort=ort.identity,
+            cuda=cuda.identity,
+            base=base.identity,
+            ort_origin=ort.origin,
+            cuda_origin=cuda.origin,
+            base_origin=base.origin,
+        )
+        return cell_image(cell, identities, self._files[dockerfile_path(cell)], self._context)
+
+    # what cells share
+
+    def _unit(self, unit: UnitImage, archives: Mapping[Unit, Fetched]) -> Future[str]:
+        def build() -> str:
+            if self._engine.inspect(unit.reference) is None:
+                tools = self._tools()
+                self._heavy(
+                    unit.reference,
+                    lambda on_step: self._builder.unit(unit, archives.get(unit.unit), tools, on_step),
+                )
+            return unit.reference
+
+        return self._shared(unit.reference, build)
+
+    def _tools(self) -> str | None:
+        """Image that stands in for the tools stage; None: Docker Hub has the stage's own."""
+        fetched = self._fetched(self._fetcher.tools(TOOLS_IMAGE, self._tools_requirements))
+        root = self._root("tools", fetched)
+        return None if root is None else self._wait(root)
+
+    def _root(self, name: str, root: Fetched) -> Future[str] | None:
+        if not root.files:
+            return None
+        reference = root_reference(name, root.identity)
+
+        def build() -> str:
+            if self._engine.inspect(reference) is None:
+                self._heavy(reference, lambda on_step: self._builder.root(reference, root, on_step))
+            return reference
+
+        return self._shared(reference, build)
+
+    def _heavy(self, reference: str, build: Callable[[Callable[[str], None]], BuildOutcome]) -> None:
+        name = reference.rpartition("/")[2]
+        with self._turns:
+            self._check_cancelled()
+            self._table.start(name)
+            outcome = build(lambda step: self._table.step(name, step))
+        with self._mutex:
+            self.timing.units += outcome.seconds
+        self._table.finish(name, "built" if outcome.ok else "failed")
+        self._check(outcome, f"{name}: ")
+
+    def _shared(self, name: str, job: Callable[[], str]) -> Future[str]:
+        """Run `job` once, whoever asks; in a thread of its own, so that it waits in nobody's way."""
+        with self._mutex:
+            if name not in self._once:
+                future: Future[str] = Future()
+                self._once[name] = future
+                threading.Thread(target=_fill, args=(future, job), name=name, daemon=True).start()
+            return self._once[name]
+
+    # endings
+
+    def _fetched(self, future: Future[Fetched | Missing]) -> Fetched:
+        result = self._wait(future)
+        if isinstance(result, Missing):
+            if result.wrong:
+                raise BrokenError(f"{result}. {result.hint or ''}".strip(), environment=True)
+            raise UnavailableError(str(result))
+        return result
+
+    def _wait(self, future: Future[T]) -> T:
+        try:
+            return future.result()
+        except CancelledError:
+            raise BrokenError("interrupted", environment=True) from None
+
+    def _check(self, outcome: BuildOutcome, prefix: str = "") -> None:
+        if outcome.ok:
+            return
+        if outcome.cancelled:
+            raise BrokenError("interrupted", environment=True)
+        failure = outcome.failure or BuildFailure(None, None, "no reason given", (), environment=True)
+        raise BrokenError(f"{prefix}{failure}\n  log: {outcome.log}", failure.environment)
+
+    def _check_cancelled(self) -> None:
+        if self._builder.cancel.is_set():
+            raise BrokenError("not started: the build was ended", environment=True)
+
+    def _end(self, cell: Cell, outcome: Outcome, began: float, **facts: object) -> CellResult:
+        result = CellResult(
+            identifier=cell.identifier,
+            result=outcome,
+            seconds=time.monotonic() - began,
+            **facts,  # type: ignore[arg-type]
+        )
+        detail = (result.cause or "").splitlines()
+        self._table.finish(cell.identifier, outcome.value, detail[0] if detail else "")
+        return result
+
+    def _reference(self, cell: Cell) -> str:
+        return f"{self._repository}:{cell.identifier}"
+
+    def _tags(self, cell: Cell) -> list[str]:
+        return [f"{self._repository}:{tag}" for tag in (cell.identifier, *cell.tags)]
+
+
+def _fill(future: Future[str], job: Callable[[], str]) -> None:
+    try:
+        future.set_result(job())
+    except BaseException as error:  # handed to whoever waits
+        future.set_exception(error)

@@ -1,0 +1,87 @@
+"""The images behind a cell, and their names. Pure.
+
+Units, bases and tools live in the engine under `localhost/ortimg/…`: a name that never leaves the machine.
+The builder asks a name's registry first and the engine's own store second; nothing answers on localhost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ortimg.core.content import Unit, cell_content, digest, unit_content
+from ortimg.core.model import Cell, Origin
+
+PREFIX = "localhost/ortimg"
+
+
+class Identities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cell's inputs are, and where they came from."""
+
+    ort: str  # sha256 that names the archive's contents
+    cuda: str
+    base: str  # reference of an upstream image, or the sha256 of a bootstrapped root
+    ort_origin: Origin
+    cuda_origin: Origin
+    base_origin: Origin
+
+    @property
+    def label(self) -> str:
+        """Value of the label `ortimg.origin`."""
+        return f"ort={self.ort_origin.value},cuda={self.cuda_origin.value},base={self.base_origin.value}"
+
+    @property
+    def origins(self) -> dict[str, str]:
+        return {
+            "ort": self.ort_origin.value,
+            "cuda": self.cuda_origin.value,
+            "base": self.base_origin.value,
+        }
+
+
+class UnitImage(msgspec.Struct, frozen=True, kw_only=True):
+    """A unit as an image `FROM scratch`, named by its content."""
+
+    unit: Unit
+    key: str  # "11.8-cudnn8", "1.16.2-cuda11"
+    content: str  # sha256
+    cell: Cell  # a cell that has it; its Dockerfile holds the text, the same in all
+
+    @property
+    def reference(self) -> str:
+        return f"{PREFIX}/{self.unit.value}:{self.key}-{self.content[:16]}"
+
+
+class CellImage(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell with all that its image is made of."""
+
+    cell: Cell
+    identities: Identities
+    units: Mapping[Unit, UnitImage]
+    content: str  # sha256
+
+
+def cell_image(cell: Cell, identities: Identities, dockerfile: str, context: Mapping[str, str]) -> CellImage:
+    """Work out the content of a cell and its units. `context`: path → text of the build context's files."""
+    archives: dict[Unit, tuple[str, str | None]] = {
+        Unit.CUDA: (cell.cuda_set.key, identities.cuda),
+        Unit.ORT: (cell.release.key, identities.ort),
+        Unit.VERIFIER: ("verifier", None),
+        Unit.STUB: ("verifier", None),
+    }
+    units = {
+        unit: UnitImage(
+            unit=unit, key=key, content=unit_content(dockerfile, context, unit, archive), cell=cell
+        )
+        for unit, (key, archive) in archives.items()
+    }
+    content = cell_content(
+        dockerfile, {unit: image.content for unit, image in units.items()}, identities.base
+    )
+    return CellImage(cell=cell, identities=identities, units=units, content=content)
+
+
+def root_reference(name: str, identity: str) -> str:
+    """Name of a bootstrapped root as an image: `base-debian12`, `tools`."""
+    return f"{PREFIX}/{name}:{digest(identity)[:16]}"

@@ -1,0 +1,180 @@
+"""One `ortimg build`: render, look at the engine and the disk, build, write the lock, tidy up."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+import msgspec
+
+from ortimg.core.drift import find_drift
+from ortimg.core.lock import merge, planned
+from ortimg.core.model import Cell
+from ortimg.core.render import DOCKERFILES
+from ortimg.engine.check import check_engine
+from ortimg.engine.client import Engine
+from ortimg.engine.live import LiveTable
+from ortimg.errors import ExitCode
+from ortimg.factory.disk import builder_name, prune_intermediates, require_space
+from ortimg.factory.factory import Factory
+from ortimg.factory.result import SCHEMA, CellResult, Outcome, exit_code
+from ortimg.factory.steps import Builder
+from ortimg.generated import read_generated, write_generated
+from ortimg.inputs.cache import Cache
+from ortimg.inputs.fetch import Fetcher
+from ortimg.inputs.lockfile import read_lock, write_lock
+from ortimg.inputs.result import Update
+from ortimg.project import Project
+from ortimg.rendering import render_project
+
+TOOLS_REQUIREMENTS = Path(DOCKERFILES) / "tools" / "requirements.txt"
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What a build came to."""
+
+    results: tuple[CellResult, ...]
+    exit_code: ExitCode
+    seconds: float  # wall time
+    fetch_seconds: float  # until the last input was there; units are built meanwhile
+    unit_seconds: float  # of units and roots, added up over builds that ran side by side
+
+    def as_data(self) -> dict[str, object]:
+        """The stable JSON."""
+        return {
+            "schema": SCHEMA,
+            "cells": [result.as_data() for result in self.results],
+            "seconds": {
+                "wall": round(self.seconds, 2),
+                "fetch": round(self.fetch_seconds, 2),
+                "units": round(self.unit_seconds, 2),
+                "cells": round(self._cell_seconds(), 2),
+                "verify": round(self._verify_seconds(), 2),
+            },
+        }
+
+    def timing_line(self) -> str:
+        """Where the time went."""
+        return (
+            f"{self.seconds:.1f} s: inputs there after {self.fetch_seconds:.1f} s; engine seconds, two builds"
+            f" at a time: units {self.unit_seconds:.1f}, cells {self._cell_seconds():.1f},"
+            f" of that verifying {self._verify_seconds():.1f}"
+        )
+
+    def _cell_seconds(self) -> float:
+        return sum(result.seconds for result in self.results if result.result is Outcome.BUILT)
+
+    def _verify_seconds(self) -> float:
+        return sum(result.verify_seconds or 0.0 for result in self.results)
+
+
+def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: bool) -> Report:
+    """Build `cells`. Raises EnvironmentFault where there is no good engine or too little disk."""
+    began = time.monotonic()
+    info = check_engine()
+    lock = merge(read_lock(project.root), planned(cells))
+    files = _render(project)
+    context = {
+        path.removeprefix(f"{DOCKERFILES}/"): text
+        for path, text in files.items()
+        if path.startswith(f"{DOCKERFILES}/") and not path.endswith("/Dockerfile")
+    }
+    engine = Engine()
+    cache = Cache.default(lambda text: click.echo(text, err=True))
+    cancel = threading.Event()
+    logs = cache.root / "logs"
+    fetched_at = began
+
+    with cache.workdir() as work, LiveTable() as table, _interruptible():
+
+        def on_update(update: Update) -> None:
+            nonlocal fetched_at
+            fetched_at = time.monotonic()
+            table.step(f"{update.kind.value} {update.key}", _progress(update))
+
+        with Fetcher(
+            cache, lock=lock, on_update=on_update, has_image=lambda name: engine.inspect(name) is not None
+        ) as fetcher:
+            factory = Factory(
+                project.plan.repository,
+                files,
+                context,
+                project.root / TOOLS_REQUIREMENTS,
+                engine,
+                fetcher,
+                Builder(project.root, work, logs, builder_name(), cancel),
+                table,
+                available=available,
+                fail_fast=fail_fast,
+            )
+            same = {cell.identifier: factory.unchanged(cell) for cell in cells}
+            todo = [cell for cell in cells if same[cell.identifier] is None]
+            interrupted = False
+            built: dict[str, CellResult] = {}
+            if todo:
+                require_space(todo, engine, cache, info)
+                try:
+                    built = {result.identifier: result for result in factory.build(todo)}
+                except KeyboardInterrupt:
+                    interrupted = True
+                    built = factory.so_far()
+        write_lock(project.root, merge(lock, fetcher.seen))
+    if todo and not interrupted:
+        prune_intermediates()
+    results = [found for cell in cells if (found := same[cell.identifier] or built.get(cell.identifier))]
+    return Report(
+        results=tuple(_with_sizes(engine, results)),
+        exit_code=exit_code(results, interrupted),
+        seconds=time.monotonic() - began,
+        fetch_seconds=fetched_at - began,
+        unit_seconds=factory.timing.units,
+    )
+
+
+def _render(project: Project) -> dict[str, str]:
+    """What is built is what is committed: write the generated files before anything else."""
+    wanted = render_project(project)
+    present = read_generated(project.root)
+    drift = find_drift(wanted, present)
+    if drift.stale or drift.missing:
+        write_generated(project.root, wanted, drift)
+        click.echo(f"rendered {len(drift.stale) + len(drift.missing)} files", err=True)
+    return wanted
+
+
+def _with_sizes(engine: Engine, results: Sequence[CellResult]) -> list[CellResult]:
+    sizes = engine.sizes([result.image for result in results if result.image])
+    return [
+        msgspec.structs.replace(
+            result, bytes_total=sizes[result.image].total, bytes_own=sizes[result.image].own
+        )
+        if result.image
+        else result
+        for result in results
+    ]
+
+
+def _progress(update: Update) -> str:
+    if update.done and update.total and update.done < update.total:
+        return f"{update.text} {100 * update.done // update.total} %"
+    return update.text
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM ends a build as cleanly as Ctrl-C does."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,150 @@
+"""The three kinds of builds: a root, a unit, a cell. Each is one `docker buildx build`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from ortimg.core.content import ARCHIVES, BASE_STAGE, TOOLS_STAGE, Unit
+from ortimg.core.render import DOCKERFILES, dockerfile_path
+from ortimg.engine.buildx import BuildOutcome, run_build
+from ortimg.engine.rawjson import BuildEvent, EventKind
+from ortimg.factory.images import CellImage, UnitImage
+from ortimg.inputs.result import Fetched
+
+# zstd at its fastest takes about as long as no compression at all, since less is written.
+# containerd knows zstd layers by their OCI media type only.
+# https://github.com/opencontainers/image-spec/blob/main/layer.md#zstd-media-types
+_COMPRESSION = "compression=zstd,compression-level=1,oci-mediatypes=true"
+_ROOT_DOCKERFILE = 'FROM scratch\nADD root.tar /\nCMD ["bash"]\n'
+VERIFY_STEP = re.compile(r"\bort-verify --tier load\b")
+
+OnStep = Callable[[str], None]
+
+
+class Builder:
+    """Runs builds for one project folder. `logs` gets one plain log a build."""
+
+    def __init__(self, root: Path, work: Path, logs: Path, builder: str, cancel: threading.Event) -> None:
+        self._dockerfiles = root / DOCKERFILES
+        self._root = root
+        self._work = work
+        self._logs = logs
+        self._builder = builder
+        self.cancel = cancel
+
+    def root(self, reference: str, tar: Fetched, on_step: OnStep) -> BuildOutcome:
+        """A bootstrapped root file system as an image."""
+        with self._folder({"root.tar": tar.files[0].path}) as context:
+            (context / "Dockerfile").write_text(_ROOT_DOCKERFILE, encoding="utf-8")
+            return self._run(reference, [reference], {}, {}, context, context / "Dockerfile", on_step)
+
+    def unit(
+        self, image: UnitImage, archive: Fetched | None, tools: str | None, on_step: OnStep
+    ) -> BuildOutcome:
+        """A unit from its archive. `tools`: image that replaces the tools stage; None: the stage's own."""
+        contexts = {} if tools is None else {TOOLS_STAGE: f"docker-image://{tools}"}
+        files: dict[str, Path] = {}
+        if archive is not None:
+            if image.unit is Unit.ORT:
+                files = {"onnxruntime.tgz": archive.files[0].path}
+            else:
+                files = {f"wheels/{file.name}": file.path for file in archive.files}
+        with self._folder(files) as folder:
+            if archive is not None:
+                contexts[ARCHIVES[image.unit]] = str(folder)
+            return self._run(
+                image.reference,
+                [image.reference],
+                contexts,
+                {},
+                self._dockerfiles,
+                self._root / dockerfile_path(image.cell),
+                on_step,
+                "--target",
+                image.unit.value,
+            )
+
+    def cell(
+        self, image: CellImage, tags: list[str], base: str | None, on_step: OnStep
+    ) -> tuple[BuildOutcome, float | None]:
+        """A cell from its units; also how long its verifier ran (None: that step was cached).
+
+        `base`: image that replaces the base stage; None: the engine pulls the stage's own.
+        """
+        contexts = {
+            unit.value: f"docker-image://{unit_image.reference}" for unit, unit_image in image.units.items()
+        }
+        # Nothing of the tools stage runs here, but the builder looks up the image of each stage that a
+        # replaced one would have used. Any image that is there spares that question to Docker Hub.
+        contexts[TOOLS_STAGE] = contexts[Unit.VERIFIER.value]
+        if base is not None:
+            contexts[BASE_STAGE] = f"docker-image://{base}"
+        labels = {"ortimg.origin": image.identities.label, "ortimg.content": image.content}
+        timing = _VerifyTimer(on_step)
+        outcome = self._run(
+            image.cell.identifier,
+            tags,
+            contexts,
+            labels,
+            self._dockerfiles,
+            self._root / dockerfile_path(image.cell),
+            timing,
+        )
+        return outcome, timing.seconds
+
+    def _run(
+        self,
+        name: str,
+        tags: list[str],
+        contexts: Mapping[str, str],
+        labels: Mapping[str, str],
+        context: Path,
+        dockerfile: Path,
+        on_step: OnStep | _VerifyTimer,
+        *more: str,
+    ) -> BuildOutcome:
+        args = ["build", f"--builder={self._builder}", f"--file={dockerfile}", *more]
+        args += [f"--tag={tag}" for tag in tags]
+        args += [f"--build-context={stage}={source}" for stage, source in contexts.items()]
+        args += [f"--label={key}={value}" for key, value in labels.items()]
+        args += [f"--output=type=image,{_COMPRESSION}", str(context)]
+        handler = on_step if isinstance(on_step, _VerifyTimer) else _VerifyTimer(on_step)
+        log = self._logs / f"{re.sub('[^A-Za-z0-9._-]', '_', name.rpartition('/')[2])}.log"
+        return run_build(args, on_event=handler.event, log=log, cancel=self.cancel)
+
+    @contextmanager
+    def _folder(self, files: Mapping[str, Path]) -> Iterator[Path]:
+        """A build context made of hard links into the cache: no byte is copied on the same disk."""
+        self._work.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="context-", dir=self._work))
+        try:
+            for name, source in files.items():
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    target.hardlink_to(source)
+                except OSError:
+                    shutil.copyfile(source, target)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _VerifyTimer:
+    """Passes step names on, and keeps how long the verifier's step took."""
+
+    def __init__(self, on_step: OnStep) -> None:
+        self._on_step = on_step
+        self.seconds: float | None = None
+
+    def event(self, event: BuildEvent) -> None:
+        if event.kind is EventKind.STARTED:
+            self._on_step(event.step)
+        elif event.kind is EventKind.DONE and VERIFY_STEP.search(event.step) and not event.cached:
+            self.seconds = event.seconds
