@@ -1,7 +1,7 @@
 """Makes the model that ort-verify loads: `ortimg/verify/model/verify.onnx` and its C text `src/model.inc`.
 
-Run: `python scripts/make_verify_model.py` (needs the packages of requirements/dev.txt). The bytes are always the
-same. Opset 13 and IR version 7 suit every ONNX Runtime from 1.14 on.
+Run: `python scripts/make_verify_model.py` (needs the packages of requirements/dev.txt). The bytes are always
+the same. Opset 13 and IR version 7 suit every ONNX Runtime from 1.14 on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def make_model() -> bytes:
     """A convolution block (cuDNN), one attention head (cuBLAS, softmax), a reduction and a Gemm."""
     node = helper.make_node
     nodes = [
-        node("Conv", ["image", "conv.w", "conv.b"], ["c"], name="conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node(
+            "Conv", ["image", "conv.w", "conv.b"], ["c"], name="conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1]
+        ),
         node("BatchNormalization", ["c", "bn.s", "bn.b", "bn.m", "bn.v"], ["n"], name="norm"),
         node("Relu", ["n"], ["r"], name="relu"),
         node("MaxPool", ["r"], ["p"], name="pool", kernel_shape=[2, 2], strides=[2, 2]),
@@ -74,7 +76,11 @@ def as_c_text(model: bytes) -> str:
     """The bytes as the inside of a C initializer."""
     rows = [model[start : start + 20] for start in range(0, len(model), 20)]
     lines = [",".join(f"{byte}" for byte in row) + "," for row in rows]
-    return "// made by scripts/make_verify_model.py from the same bytes as model/verify.onnx\n" + "\n".join(lines) + "\n"
+    return (
+        "// made by scripts/make_verify_model.py from the same bytes as model/verify.onnx\n"
+        + "\n".join(lines)
+        + "\n"
+    )
 
 
 def main() -> None:

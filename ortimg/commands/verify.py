@@ -1,0 +1,123 @@
+"""`ortimg verify`: check images and unpacked roots, whoever built them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from ortimg.core.model import Tier
+from ortimg.errors import ConfigError, ExitCode
+from ortimg.project import CONFIG_NAME, load_project
+from ortimg.verify.report import FindingVerdict, Report, Verdict, encode
+
+SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
+
+
+@click.command()
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option(
+    "--tier",
+    type=click.Choice([tier.value for tier in Tier]),
+    default=Tier.LOAD.value,
+    show_default=True,
+    help="How far: static (files and links), load (up to 'no device', no GPU needed), run (on a GPU).",
+)
+@click.option("--timeout", type=click.IntRange(1, 86400), default=120, show_default=True, metavar="SECONDS")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.pass_context
+def verify(context: click.Context, targets: tuple[str, ...], tier: str, timeout: int, as_json: bool) -> None:
+    """Tell whether ONNX Runtime in TARGET brings up its CUDA provider, and if not, which library is at fault.
+
+    TARGET is an image reference, a folder with an unpacked root file system, or a selector of cells of
+    images.yaml ('1.16.2-*'). Exit code 1 if a target fails, 3 if this machine cannot tell.
+    """
+    reports = [
+        _verify(target, Tier(tier), timeout)
+        for target in _resolve(context.find_object(Path) or Path(), targets)
+    ]
+    if as_json:
+        click.echo(_as_json(reports))
+    else:
+        for report in reports:
+            click.echo(_words(report), nl=False)
+    context.exit(_exit_code(reports))
+
+
+def _verify(target: str, tier: Tier, seconds: int) -> Report:
+    from ortimg.engine.client import Engine
+    from ortimg.inputs.cache import Cache
+    from ortimg.verify.binary import get_verifier
+    from ortimg.verify.image import verify_image
+    from ortimg.verify.root import verify_root
+
+    verifier = get_verifier(Cache.default().root)
+    if Path(target).is_dir():
+        return verify_root(Path(target), tier, verifier, seconds)
+    return verify_image(Engine(), target, tier, verifier, seconds)
+
+
+def _resolve(project: Path, targets: Iterable[str]) -> list[str]:
+    """Selectors become the image references of their cells, the rest stays."""
+    found: list[str] = []
+    for target in targets:
+        if Path(target).is_dir():
+            found.append(target)
+        elif target.startswith(("/", "./", "../")):
+            raise ConfigError(f"there is no folder {target}", hint="Name an image, a folder or a selector.")
+        else:
+            found += _cells(project, target) or [target]
+    return list(dict.fromkeys(found))
+
+
+def _cells(project: Path, selector: str) -> list[str]:
+    from ortimg.core.selectors import select
+
+    glob = any(letter in selector for letter in "*?[")
+    if not (project / CONFIG_NAME).is_file():
+        if glob:
+            raise ConfigError(
+                f"{selector} is a selector, but there is no {CONFIG_NAME} here",
+                hint="Name an image, or another folder with --project.",
+            )
+        return []
+    plan = load_project(project).plan
+    if not glob and not any(selector in (cell.identifier, *cell.tags) for cell in plan.cells):
+        return []
+    return [
+        f"{plan.repository}:{cell.identifier}" for cell in select(plan.cells, [selector], (), plan.excluded)
+    ]
+
+
+def _exit_code(reports: list[Report]) -> int:
+    codes = {report.exit_code for report in reports}
+    return next((code for code in (ExitCode.FAILED, ExitCode.ENVIRONMENT) if code in codes), ExitCode.DONE)
+
+
+def _as_json(reports: list[Report]) -> str:
+    if len(reports) == 1:
+        return encode(reports[0])
+    return json.dumps({"schema": SCHEMA, "reports": [json.loads(encode(report)) for report in reports]})
+
+
+def _words(report: Report) -> str:
+    """Findings that are not fine come last, with what to do."""
+    rank = {
+        FindingVerdict.OK: 0,
+        FindingVerdict.SKIPPED: 1,
+        FindingVerdict.WARNING: 2,
+        FindingVerdict.FAIL: 3,
+    }
+    text = f"{report.target}\n"
+    for finding in sorted(report.findings, key=lambda finding: rank[finding.verdict]):
+        text += f"  {finding.verdict.value:8}{finding.check:22} {finding.evidence}\n"
+        if finding.cure and finding.verdict is not FindingVerdict.OK:
+            text += f"{'':33}cure: {finding.cure}\n"
+    words = {
+        Verdict.PASS: f"passes tier {report.tier.value}",
+        Verdict.FAIL: f"FAILS tier {report.tier.value}",
+        Verdict.ENVIRONMENT: f"this machine cannot tell tier {report.tier.value}",
+    }
+    return f"{text}  {words[report.verdict]}\n"

@@ -1,0 +1,130 @@
+"""Verifies an image that the engine holds, whoever built it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ortimg.core.model import Tier
+from ortimg.engine.client import Engine, RunResult
+from ortimg.errors import CheckFailed, EnvironmentFault, ExitCode
+from ortimg.verify.binary import Verifier
+from ortimg.verify.report import (
+    Finding,
+    FindingVerdict,
+    Report,
+    Verdict,
+    failed,
+    parse_report,
+    with_target,
+)
+
+_MOUNT = "/run/ortimg-verify"  # seen by this one container only
+_ENVIRONMENT_CHECK = "container.environment"
+_NO_START = "take a base with glibc for x86-64: Debian, Ubuntu, Rocky"
+
+
+def verify_image(
+    engine: Engine, reference: str, tier: Tier, verifier: Verifier, seconds: int = 120
+) -> Report:
+    """Runs `verifier` inside `reference`: no network, nothing written, no capabilities, the image's own user.
+
+    `seconds` limit one attempt to load. Raises EnvironmentFault where the engine has no such image.
+    """
+    if engine.inspect(reference) is None:
+        raise EnvironmentFault(
+            f"the engine has no image {reference}", f"run `docker pull {reference}`, or `ortimg build`"
+        )
+    words = ["--tier", tier.value, "--timeout", str(seconds), "--stub", f"{_MOUNT}/{verifier.stub.name}"]
+    try:
+        result = engine.run(
+            reference,
+            words,
+            limit=8 * seconds + 60,  # attempts follow one another
+            entrypoint=f"{_MOUNT}/{verifier.program.name}",
+            volumes={str(verifier.folder): {"bind": _MOUNT, "mode": "ro"}},
+            read_only=True,
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+        )
+    except Exception as error:
+        return _not_started(reference, tier, error)
+    return _judge(reference, tier, result)
+
+
+def _not_started(reference: str, tier: Tier, error: Exception) -> Report:
+    from docker.errors import APIError
+
+    if not isinstance(error, APIError):
+        raise error
+    text = str(error.explanation or error)
+    if "exec format error" in text:
+        return failed(
+            reference, tier, "base.libraries", "the image is for another machine, not x86-64", _NO_START
+        )
+    if "no such file or directory" in text and verifier_is_named(text):
+        return failed(
+            reference,
+            tier,
+            "base.libraries",
+            "no /lib64/ld-linux-x86-64.so.2: not a glibc system for x86-64",
+            _NO_START,
+        )
+    raise EnvironmentFault(f"the engine cannot start {reference}: {text}", "see the engine's log") from error
+
+
+def verifier_is_named(text: str) -> bool:
+    """Does an engine's message speak of our program, so that its loader is what is missing?"""
+    return _MOUNT in text
+
+
+def _judge(reference: str, tier: Tier, result: RunResult) -> Report:
+    if result.timed_out:
+        return failed(
+            reference,
+            tier,
+            "verify",
+            "hang: ort-verify did not end in time and was stopped",
+            "see what it waits for",
+        )
+    if result.exit_code == ExitCode.USAGE:
+        raise EnvironmentFault(
+            f"ort-verify refuses its options: {_last(result.stderr)}", "use one version of ortimg"
+        )
+    # 255 and "exec …: no such file" on stderr: a start that failed after the engine said yes.
+    if (
+        not result.stdout
+        and "no such file or directory" in result.stderr
+        and verifier_is_named(result.stderr)
+    ):
+        return failed(
+            reference,
+            tier,
+            "base.libraries",
+            "no /lib64/ld-linux-x86-64.so.2: not a glibc system for x86-64",
+            _NO_START,
+        )
+    try:
+        report = parse_report(result.stdout)
+    except CheckFailed as error:
+        evidence = f"{error.message}; exit {result.exit_code}, last words on stderr: {_last(result.stderr)}"
+        return failed(reference, tier, "verify", evidence, error.hint or "see stderr")
+    return with_target(_with_environment(report), reference)
+
+
+def _with_environment(report: Report) -> Report:
+    """The container had the image's own environment: what the verifier could only warn of is a fault."""
+
+    def sharper(finding: Finding) -> Finding:
+        if finding.check != _ENVIRONMENT_CHECK or finding.verdict is not FindingVerdict.WARNING:
+            return finding
+        return msgspec.structs.replace(finding, verdict=FindingVerdict.FAIL)
+
+    findings = tuple(sharper(finding) for finding in report.findings)
+    if findings == report.findings:
+        return report
+    return msgspec.structs.replace(report, findings=findings, verdict=Verdict.FAIL)
+
+
+def _last(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "nothing"
