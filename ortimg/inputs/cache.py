@@ -222,7 +222,7 @@ class Cache:
                     f"{self.root}: the disk is full ({megabytes(free)} MB are free)",
                     "free some space, or set ORTIMG_CACHE to a folder on a larger disk",
                 ) from error
-            if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR):
+            if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST):
                 raise EnvironmentFault(
                     f"{self.root}: the cache cannot be written ({os.strerror(error.errno)})",
                     "set ORTIMG_CACHE to a folder that you may write",

@@ -170,7 +170,7 @@ def _refuse_web_page(url: str, response: requests.Response, start: bytes) -> Non
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     head = start[:4096].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if kind == "text/html" or head.startswith((b"<!doctype html", b"<html")):
-        title = re.search(rb"<title[^>]*>\s*(.{1,80}?)\s*</title", head, re.DOTALL)
+        title = re.search(rb"<title[^>]*>\s*(.{1,80}?)\s*</title", start[:4096], re.DOTALL | re.IGNORECASE)
         shown = f' ("{title[1].decode(errors="replace")}")' if title else ""
         raise Unreachable(
             f"{url}: a web page{shown} came instead of the archive",

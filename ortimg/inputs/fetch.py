@@ -7,25 +7,23 @@ one that cannot be had must not stop the others.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock as Mutex
 from types import TracebackType
 
-from ortimg.core.lock import Lock, OrtLock, merge
-from ortimg.core.model import Base, CudaSet, Origin, OrtRelease
+from ortimg.core.lock import Lock, merge
+from ortimg.core.model import Base, CudaSet, OrtRelease
 from ortimg.errors import OrtimgError
-from ortimg.inputs import bootstrap, maven, release, repack, wheels
-from ortimg.inputs.cache import Cache, Entry
-from ortimg.inputs.download import Downloader, HashMismatch, Progress, Unreachable, WrongFile
+from ortimg.inputs.cache import Cache
+from ortimg.inputs.download import Downloader, WrongFile
+from ortimg.inputs.origins import Origins
 from ortimg.inputs.probe import Upstream, probe
 from ortimg.inputs.process import StoppedError
-from ortimg.inputs.result import Fetched, File, Kind, Missing, OnUpdate, Result, Update, news, summary
+from ortimg.inputs.result import Fetched, Kind, Missing, OnUpdate, Result, Update, news, summary
 
-WORKERS = 32  # mostly waiting: for the network, or for their turn below
-PIPS = 3  # pip processes at once, about 40 MB each
-UNPACKERS = 2  # repacking and bootstrapping take a core each
+WORKERS = 32  # mostly waiting: for the network, or for their turn
 
 
 def _ignore(_update: Update) -> None:
@@ -49,21 +47,14 @@ class Fetcher:
         has_image: Callable[[str], bool] = lambda _image: False,
         downloader: Downloader | None = None,
     ) -> None:
-        self.cache = cache
-        self.stop = threading.Event()
         self._lock = lock or Lock()
         self._on_update = on_update
-        self._has_image = has_image
-        self._downloader = downloader or Downloader()
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="fetch")
+        answer = self._pool.submit(lambda: upstream or probe())
+        self._origins = Origins(cache, self._lock, answer, downloader or Downloader(), has_image, on_update)
         self._futures: dict[tuple[Kind, str], Future[Result]] = {}
         self._seen = Lock()
-        self._sources: dict[str, str] = {}  # release key: sha256 of the package a fallback was made of
-        self._mutex = threading.Lock()
-        self._pips = threading.Semaphore(PIPS)
-        self._unpackers = threading.Semaphore(UNPACKERS)
-        self._mvn = threading.Semaphore(1)
-        self._upstream = self._pool.submit(lambda: upstream or probe())
+        self._mutex = Mutex()
 
     def __enter__(self) -> Fetcher:
         return self
@@ -72,13 +63,17 @@ class Fetcher:
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self.stop.set()
+            self._origins.stop.set()
         self._pool.shutdown(wait=True, cancel_futures=error is not None)
+
+    def cancel(self) -> None:
+        """End downloads and client processes; what was waited for becomes `Missing`."""
+        self._origins.stop.set()
 
     @property
     def upstream(self) -> Upstream:
         """Which upstream hosts answer (waits for the probe, 3 s at most)."""
-        return self._upstream.result()
+        return self._origins.upstream
 
     @property
     def seen(self) -> Lock:
@@ -90,217 +85,35 @@ class Fetcher:
 
     def ort(self, row: OrtRelease) -> Future[Result]:
         """An ORT archive in the release layout: release host, then Maven, then the wheel."""
-        return self._once(Kind.ORT, row.key, lambda: self._ort(row))
+        return self._once(Kind.ORT, row.key, lambda: self._origins.ort(row))
 
     def cuda(self, row: CudaSet) -> Future[Result]:
         """The wheels of a CUDA set."""
-        return self._once(Kind.CUDA, row.key, lambda: self._cuda(row))
+        return self._once(Kind.CUDA, row.key, lambda: self._origins.cuda(row))
 
     def base(self, row: Base) -> Future[Result]:
         """A base: Docker Hub's image by name, or a bootstrapped root file system (`root.tar`)."""
-        return self._once(Kind.BASE, row.name, lambda: self._base(row))
+        return self._once(Kind.BASE, row.name, lambda: self._origins.base(row))
 
     def tools(self, image: str, requirements: Path) -> Future[Result]:
         """The `tools` stage: an image by name, or a root with Python and the hashed requirements."""
-        return self._once(Kind.TOOLS, "tools", lambda: self._tools(image, requirements))
+        return self._once(Kind.TOOLS, "tools", lambda: self._origins.tools(image, requirements))
 
     def known_ort(self, row: OrtRelease) -> Fetched | None:
         """The archive as the cache's index knows it, not read: enough to tell what must be built."""
-        entry = self.cache.peek(release.name(row))
-        if entry is not None and self._pin(row) in (None, entry.sha256):
-            return self._ort_result(row, entry, cached=True)
-        if self.upstream.releases is None:
-            return None  # the better origin can be had now
-        reason = f"upstream: {self.upstream.releases}"
-        for name in (maven.name(row), _wheel_name(row)):
-            if (entry := self.cache.peek(name)) is not None and _from_pinned(row, entry):
-                return self._ort_result(row, entry, cached=True, reasons=(reason,))
-        return None
+        return self._origins.known_ort(row)
 
     def known_cuda(self, row: CudaSet) -> Fetched | None:
         """The set as the cache's index knows it, not read."""
-        entries = [self.cache.peek(wheels.name(wheel.filename)) for wheel in row.wheels]
-        there = [entry for entry in entries if entry is not None]
-        pins = [wheel.sha256 for wheel in row.wheels]
-        if [entry.sha256 for entry in there] != pins:
-            return None
-        return self._cuda_result(row, there, cached=True)
+        return self._origins.known_cuda(row)
 
     def known_base(self, row: Base) -> Fetched | None:
         """The base as the cache's index knows it, not read."""
-        return self._known_root(Kind.BASE, row.name, _base_name(row), row.image)
+        return self._origins.known_base(row)
 
     def known_tools(self, image: str, requirements: Path) -> Fetched | None:
         """The tools as the cache's index knows them, not read."""
-        return self._known_root(Kind.TOOLS, "tools", bootstrap.tools_name(requirements), image)
-
-    # origins, in order
-
-    def _ort(self, row: OrtRelease) -> Result:
-        pin = self._pin(row)
-        with self.cache.locked(f"ort/{row.key}"):
-            if (entry := release.cached_release(self.cache, row, pin)) is not None:
-                return self._ort_result(row, entry, cached=True)
-            reasons: list[str] = []
-            hint: str | None = None
-            if (refusal := self.upstream.releases) is not None:
-                reasons.append(f"upstream: {refusal}")
-            else:
-                try:
-                    self._tell(Kind.ORT, row.key, "upstream: downloading")
-                    progress = self._progress(Kind.ORT, row.key, "upstream")
-                    entry = release.fetch_release(self.cache, row, pin, self._downloader, progress)
-                    return self._ort_result(row, entry)
-                except Unreachable as error:
-                    reasons.append(f"upstream: {error.message}")
-                    hint = error.hint
-            for origin, fetch in ((Origin.MAVEN, self._maven), (Origin.WHEEL, self._wheel)):
-                try:
-                    found = fetch(row, reasons)
-                except Unreachable as error:
-                    reasons.append(f"{origin.value}: {error.message}")
-                    hint = error.hint
-                    continue
-                if found is not None:
-                    return self._ort_result(row, found[0], cached=found[1], reasons=tuple(reasons))
-        if row.maven is None and row.wheel is None:
-            reasons.append(f"no fallback holds ONNX Runtime {row.version} for CUDA {row.cuda_major}")
-            hint = "set ORTIMG_RELEASE_MIRROR to a mirror of the release host, or build on another network"
-        return Missing(kind=Kind.ORT, key=row.key, reasons=tuple(reasons), hint=hint)
-
-    def _maven(self, row: OrtRelease, reasons: list[str]) -> tuple[Entry, bool] | None:
-        if row.maven is None:
-            return None
-        name = maven.name(row)
-        if (entry := self.cache.get(name)) is not None and _from_pinned(row, entry):
-            return entry, True
-        self._tell(Kind.ORT, row.key, f"maven ({reasons[-1]})")
-        entry = maven.fetch_maven(
-            self.cache,
-            row,
-            row.maven,
-            stop=self.stop,
-            say=lambda text: self._tell(Kind.ORT, row.key, text),
-            progress=self._progress(Kind.ORT, row.key, "maven"),
-            turns=maven.Turns(mvn=self._mvn, unpack=self._unpackers),
-        )
-        return entry, False
-
-    def _wheel(self, row: OrtRelease, reasons: list[str]) -> tuple[Entry, bool] | None:
-        if row.wheel is None:
-            return None
-        name, wheel = _wheel_name(row), row.wheel
-        if (entry := self.cache.get(name)) is not None and _from_pinned(row, entry):
-            return entry, True
-        self._tell(Kind.ORT, row.key, f"wheel ({reasons[-1]})")
-        with self._pips:
-            package = wheels.fetch_wheel(
-                self.cache,
-                wheel.requirement,
-                wheel.filename,
-                wheel.sha256,
-                0,
-                stop=self.stop,
-                progress=self._progress(Kind.ORT, row.key, "wheel"),
-            )
-        with self._unpackers:
-            entry = repack.repack(
-                self.cache, name, self.cache.path(package), package.sha256, row, Origin.WHEEL
-            )
-        self.cache.drop(package.name)
-        return entry, False
-
-    def _cuda(self, row: CudaSet) -> Result:
-        fetching: dict[str, int] = {}
-
-        def one(filename: str, requirement: str, sha256: str, size: int) -> tuple[Entry, bool]:
-            with self.cache.locked(wheels.name(filename)):
-                if (entry := wheels.cached_wheel(self.cache, filename, sha256)) is not None:
-                    return entry, True
-
-                def progress(done: int, _total: int | None) -> None:
-                    fetching[filename] = done
-                    whole = sum(wheel.size for wheel in row.wheels)
-                    self._tell(Kind.CUDA, row.key, "wheels", sum(fetching.values()), whole)
-
-                with self._pips:
-                    entry = wheels.fetch_wheel(
-                        self.cache, requirement, filename, sha256, size, stop=self.stop, progress=progress
-                    )
-                fetching[filename] = size
-                return entry, False
-
-        with ThreadPoolExecutor(len(row.wheels) or 1, thread_name_prefix=f"cuda-{row.key}") as pool:
-            jobs = [
-                pool.submit(one, wheel.filename, wheel.requirement, wheel.sha256, wheel.size)
-                for wheel in row.wheels
-            ]
-            faults = [error for job in jobs if (error := job.exception()) is not None]
-        for fault in faults:
-            if not isinstance(fault, OrtimgError):
-                raise fault
-        if faults:
-            messages = tuple(fault.message for fault in faults if isinstance(fault, OrtimgError))
-            wrong = any(isinstance(fault, WrongFile) for fault in faults)
-            hint = next((fault.hint for fault in faults if isinstance(fault, OrtimgError)), None)
-            return Missing(kind=Kind.CUDA, key=row.key, reasons=messages, wrong=wrong, hint=hint)
-        results = [job.result() for job in jobs]
-        return self._cuda_result(
-            row, [entry for entry, _ in results], cached=all(cached for _, cached in results)
-        )
-
-    def _base(self, row: Base) -> Result:
-        if self._has_image(row.image) or self.upstream.hub is None:
-            return Fetched(
-                kind=Kind.BASE, key=row.name, origin=Origin.UPSTREAM, image=row.image, identity=row.image
-            )
-        reasons = (f"upstream: {self.upstream.hub}",)
-        if row.suite is None:
-            return Missing(
-                kind=Kind.BASE,
-                key=row.name,
-                reasons=(*reasons, f"{row.title} cannot be bootstrapped"),
-                hint="let the engine reach Docker Hub, or `docker load` the image there",
-            )
-        name, suite = _base_name(row), row.suite
-        return self._rooted(
-            Kind.BASE,
-            row.name,
-            name,
-            reasons,
-            lambda say: bootstrap.base_root(self.cache, name, suite, self.stop, say),
-        )
-
-    def _tools(self, image: str, requirements: Path) -> Result:
-        if self._has_image(image) or self.upstream.hub is None:
-            return Fetched(kind=Kind.TOOLS, key="tools", origin=Origin.UPSTREAM, image=image, identity=image)
-        name = bootstrap.tools_name(requirements)
-        return self._rooted(
-            Kind.TOOLS,
-            "tools",
-            name,
-            (f"upstream: {self.upstream.hub}",),
-            lambda say: bootstrap.tools_root(self.cache, name, requirements, self.stop, say),
-        )
-
-    def _rooted(
-        self,
-        kind: Kind,
-        key: str,
-        name: str,
-        reasons: tuple[str, ...],
-        make: Callable[[Callable[[str], None]], Entry],
-    ) -> Result:
-        with self.cache.locked(name):
-            entry = self.cache.get(name)
-            packages = self.cache.get(f"{name}-packages")
-            cached = entry is not None and packages is not None
-            if entry is None or packages is None:
-                self._tell(kind, key, f"bootstrap ({reasons[-1]})")
-                with self._unpackers:
-                    entry = make(lambda text: self._tell(kind, key, text))
-                packages = self.cache.get(f"{name}-packages")
-        return self._root_result(kind, key, entry, packages, reasons, cached=cached)
+        return self._origins.known_tools(image, requirements)
 
     # inside
 
@@ -324,109 +137,10 @@ class Fetcher:
         return result
 
     def _learn(self, result: Fetched) -> None:
-        learned = news(result, self._sources.get(result.key))
+        learned = news(result)
         try:
             merge(self._lock, learned)
         except OrtimgError as error:
             raise WrongFile(error.message, error.hint) from error
         with self._mutex:
             self._seen = merge(self._seen, learned)
-
-    def _pin(self, row: OrtRelease) -> str | None:
-        """The release archive's hash. Catalogue and lock must agree where both have one."""
-        locked = self._lock.ort.get(row.key, OrtLock()).upstream
-        if locked is not None and row.sha256 is not None and locked != row.sha256:
-            raise HashMismatch(
-                f"{row.asset}: the catalogue's pin differs from images.lock", locked, row.sha256
-            )
-        return locked or row.sha256
-
-    def _tell(self, kind: Kind, key: str, text: str, done: int = 0, total: int | None = None) -> None:
-        self._on_update(Update(kind=kind, key=key, text=text, done=done, total=total))
-
-    def _progress(self, kind: Kind, key: str, text: str) -> Progress:
-        def progress(done: int, total: int | None) -> None:
-            if self.stop.is_set():
-                raise StoppedError
-            self._tell(kind, key, text, done, total)
-
-        return progress
-
-    def _ort_result(
-        self, row: OrtRelease, entry: Entry, *, cached: bool = False, reasons: tuple[str, ...] = ()
-    ) -> Fetched:
-        if source := entry.details.get("source_sha256"):
-            self._sources[row.key] = source
-        return Fetched(
-            kind=Kind.ORT,
-            key=row.key,
-            origin=Origin(entry.origin),
-            files=(_file(self.cache, row.asset, entry),),
-            identity=entry.details.get("tar_sha256", entry.sha256),
-            top_folder=entry.details.get("top_folder"),
-            reasons=reasons,
-            cached=cached,
-        )
-
-    def _known_root(self, kind: Kind, key: str, name: str, image: str) -> Fetched | None:
-        if self._has_image(image) or (refusal := self.upstream.hub) is None:
-            return Fetched(kind=kind, key=key, origin=Origin.UPSTREAM, image=image, identity=image)
-        entry, packages = self.cache.peek(name), self.cache.peek(f"{name}-packages")
-        if entry is None or packages is None:
-            return None
-        return self._root_result(kind, key, entry, packages, (f"upstream: {refusal}",), cached=True)
-
-    def _root_result(
-        self,
-        kind: Kind,
-        key: str,
-        entry: Entry,
-        packages: Entry | None,
-        reasons: tuple[str, ...],
-        *,
-        cached: bool,
-    ) -> Fetched:
-        files = [_file(self.cache, "root.tar", entry)]
-        if packages is not None:
-            files.append(_file(self.cache, "packages.json", packages))
-        return Fetched(
-            kind=kind,
-            key=key,
-            origin=Origin.BOOTSTRAP,
-            files=tuple(files),
-            identity=entry.sha256,
-            reasons=reasons,
-            cached=cached,
-        )
-
-    def _cuda_result(self, row: CudaSet, entries: list[Entry], *, cached: bool) -> Fetched:
-        files = [
-            _file(self.cache, wheel.filename, entry) for wheel, entry in zip(row.wheels, entries, strict=True)
-        ]
-        return Fetched(
-            kind=Kind.CUDA,
-            key=row.key,
-            origin=Origin.WHEEL,
-            files=tuple(files),
-            identity=" ".join(file.sha256 for file in files),
-            cached=cached,
-        )
-
-
-def _file(cache: Cache, name: str, entry: Entry) -> File:
-    return File(name=name, path=cache.path(entry), sha256=entry.sha256, size=entry.size)
-
-
-def _base_name(row: Base) -> str:
-    return f"base/{row.name}/bootstrap"
-
-
-def _wheel_name(row: OrtRelease) -> str:
-    return f"ort/{row.key}/wheel"
-
-
-def _from_pinned(row: OrtRelease, entry: Entry) -> bool:
-    """Whether a repacked archive was made of the package that the catalogue pins."""
-    source = row.maven if entry.origin == Origin.MAVEN else row.wheel
-    pin = source.sha256 if source is not None else None
-    return pin in (None, entry.details.get("source_sha256"))

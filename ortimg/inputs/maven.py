@@ -48,13 +48,16 @@ def fetch_maven(
     """The jar's libraries in the release archive's layout.
 
     The jar itself is not kept: it is larger than what is taken from it, and its hash is in the entry.
-    Raises `Unreachable`, `HashMismatch`, `WrongFile`, `EnvironmentFault` (no `mvn`).
+    Raises `Unreachable`, `HashMismatch`, `WrongFile`, `EnvironmentFault`.
     """
     group, artifact, version = source.coordinates.split(":")
     file = f"{artifact}-{version}.jar"
     with cache.workdir(JAR_BYTES * 4) as work:
         with turns.mvn, cache.locked("maven"):
-            mvn = need("mvn", "maven", cache=cache, say=say, stop=stop)
+            try:
+                mvn = need("mvn", "maven", cache=cache, say=say, stop=stop)
+            except EnvironmentFault as error:  # the wheel may still be had
+                raise Unreachable(error.message, error.hint) from error
             repository = cache.root / "m2"  # keeps Maven's own plug-ins for the next jar
             folder = repository.joinpath(*group.split("."), artifact, version)
             command = (

@@ -42,6 +42,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
         ""  # names the contents: equal identity, equal contents; the image reference where no files
     )
     image: str | None = None  # image reference, origin `upstream` of a base or the tools
+    source_sha256: str | None = None  # of the package that a fallback archive was made of
     top_folder: str | None = None  # of an ORT archive
     reasons: tuple[str, ...] = ()  # why earlier origins were passed over
     cached: bool = False  # nothing had to be fetched
@@ -79,15 +80,15 @@ Result = Fetched | Missing
 OnUpdate = Callable[[Update], None]
 
 
-def news(result: Fetched, source_sha256: str | None) -> Lock:
-    """What a fetched input adds to the lock; `source_sha256`: of the package a fallback was made of."""
+def news(result: Fetched) -> Lock:
+    """What a fetched input adds to the lock."""
     if result.kind is Kind.ORT:
         if result.origin is Origin.UPSTREAM:
             row = OrtLock(upstream=result.identity)
         elif result.origin is Origin.MAVEN:
-            row = OrtLock(maven=Repacked(source=source_sha256, tar=result.identity))
+            row = OrtLock(maven=Repacked(source=result.source_sha256, tar=result.identity))
         else:
-            row = OrtLock(wheel=Repacked(source=source_sha256, tar=result.identity))
+            row = OrtLock(wheel=Repacked(source=result.source_sha256, tar=result.identity))
         return Lock(ort={result.key: row})
     if result.kind is Kind.CUDA:
         return Lock(cuda={result.key: {file.name: file.sha256 for file in result.files}})

@@ -1,0 +1,113 @@
+"""images.lock: equal content gives equal text, known hashes never change by themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ortimg.core.lock import BaseLock, Lock, OrtLock, Repacked, dump, merge, parse, planned
+from ortimg.errors import ConfigError, EnvironmentFault
+from ortimg.inputs.lockfile import read_lock, write_lock
+
+A, B, C = "a" * 64, "b" * 64, "c" * 64
+LOCK = Lock(
+    ort={
+        "1.18.0-cuda12": OrtLock(),
+        "1.16.2-cuda11": OrtLock(upstream=A, maven=Repacked(source=B)),
+    },
+    cuda={"11.8-cudnn8": {"nvidia_b.whl": B, "nvidia_a.whl": A}},
+    bases={"debian12": BaseLock(image="debian:12-slim")},
+)
+
+
+def test_round_trip_and_text() -> None:
+    text = dump(LOCK)
+    assert parse(text) == LOCK
+    assert dump(parse(text)) == text
+    assert text.endswith("}\n")
+    data = json.loads(text)
+    assert data["schema"] == 1
+    assert data["bases"]["debian12"] == {"image": "debian:12-slim", "digest": None}
+    assert list(data["ort"]) == ["1.16.2-cuda11", "1.18.0-cuda12"]
+
+
+def test_the_order_of_the_parts_does_not_show() -> None:
+    turned = Lock(ort=dict(reversed(LOCK.ort.items())), cuda=LOCK.cuda, bases=LOCK.bases)
+    assert dump(turned) == dump(LOCK)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"schema": 2}',
+        '{"schema": 1, "else": 1}',
+        '{"ort": {"a": {"upstream": 5}}}',
+        "<<<<<<< HEAD",
+    ],
+)
+def test_not_a_lock(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"images\.lock: "):
+        parse(text)
+
+
+def test_news_fill_what_is_unknown() -> None:
+    news = Lock(
+        ort={
+            "1.18.0-cuda12": OrtLock(upstream=C),
+            "1.16.2-cuda11": OrtLock(maven=Repacked(source=B, tar=C)),
+        }
+    )
+    merged = merge(LOCK, news)
+    assert merged.ort["1.18.0-cuda12"].upstream == C
+    assert merged.ort["1.16.2-cuda11"] == OrtLock(upstream=A, maven=Repacked(source=B, tar=C))
+    assert merged.cuda == LOCK.cuda
+    assert merge(merged, news) == merged
+    assert merge(merged, LOCK) == merged, "less knowledge takes nothing away"
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        Lock(ort={"1.16.2-cuda11": OrtLock(upstream=B)}),
+        Lock(ort={"1.16.2-cuda11": OrtLock(maven=Repacked(source=A))}),
+        Lock(cuda={"11.8-cudnn8": {"nvidia_a.whl": C}}),
+    ],
+    ids=["archive", "jar", "wheel"],
+)
+def test_another_hash_stops_with_both(news: Lock) -> None:
+    with pytest.raises(EnvironmentFault) as caught:
+        merge(LOCK, news)
+    assert "re-uploaded upstream or damaged in transit" in caught.value.message
+    assert sum(sha in caught.value.message for sha in (A, B, C)) == 2
+
+
+def test_a_set_with_other_wheels_replaces_the_old_one() -> None:
+    merged = merge(LOCK, Lock(cuda={"11.8-cudnn8": {"nvidia_a.whl": A, "nvidia_new.whl": C}}))
+    assert merged.cuda["11.8-cudnn8"] == {"nvidia_a.whl": A, "nvidia_new.whl": C}
+
+
+def test_a_digest_belongs_to_its_image() -> None:
+    pinned = merge(LOCK, Lock(bases={"debian12": BaseLock(image="debian:12-slim", digest="sha256:1")}))
+    assert pinned.bases["debian12"].digest == "sha256:1"
+    assert merge(pinned, LOCK) == pinned
+    moved = merge(pinned, Lock(bases={"debian12": BaseLock(image="mirror/debian:12-slim")}))
+    assert moved.bases["debian12"] == BaseLock(image="mirror/debian:12-slim")
+
+
+def test_planned_holds_what_the_catalogue_knows() -> None:
+    assert planned(()) == Lock()
+
+
+def test_the_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
+    assert read_lock(tmp_path) == Lock()
+    assert write_lock(tmp_path, LOCK)
+    before = (tmp_path / "images.lock").stat()
+    assert not write_lock(tmp_path, LOCK)
+    assert (tmp_path / "images.lock").stat().st_mtime_ns == before.st_mtime_ns
+    assert read_lock(tmp_path) == LOCK
+    assert [path.name for path in tmp_path.iterdir()] == ["images.lock"]
