@@ -109,6 +109,9 @@ def _guarded(run: Callable[[], Any]) -> int:
     except click.exceptions.Abort:  # click's word for Ctrl-C
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return ExitCode.USAGE
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         name = context.command_path if context else "ortimg"

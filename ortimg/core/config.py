@@ -77,9 +77,11 @@ def read_config(text: str, filename: str) -> tuple[Config | None, list[Problem]]
     problems = list(document.problems)
     if not document.lines:
         return None, problems
-    faults = list(_schema_problems(document))
-    problems += faults
-    if faults:
+    ill_formed = False
+    for problem, unknown_key in _schema_problems(document):
+        problems.append(problem)
+        ill_formed |= not unknown_key
+    if ill_formed:
         return None, problems
     config = _build(document, filename)
     problems += _name_problems(config, document)
@@ -91,6 +93,7 @@ def _build(document: strict_yaml.Document, filename: str) -> Config:
     matrix = {
         axis: tuple(_wish(document, value, ("matrix", axis, i)) for i, value in enumerate(values))
         for axis, values in (data.get("matrix") or {}).items()
+        if axis in AXES
     }
     if matrix and "flavour" not in matrix:
         matrix["flavour"] = (_wish(document, DEFAULT_FLAVOUR, ("matrix",)),)
@@ -145,14 +148,16 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(images_schema())
 
 
-def _schema_problems(document: strict_yaml.Document) -> Iterator[Problem]:
+def _schema_problems(document: strict_yaml.Document) -> Iterator[tuple[Problem, bool]]:
+    """Each fault, and whether it is a key that nobody knows, beside which the rest can still be checked."""
     if not isinstance(document.data, dict):
-        yield Problem(1, (), "the file is not a mapping; it begins with a key such as `repository:`")
+        yield Problem(1, (), "the file is not a mapping; it begins with a key such as `repository:`"), False
         return
     for error in _validator().iter_errors(document.data):
         path: Path = tuple(error.instance_path)
         for inner, message in _plain(error, path, document.data):
-            yield Problem(document.line(inner), inner, message)
+            unknown_key = error.kind.name == "additionalProperties"
+            yield Problem(document.line(inner), inner, message), unknown_key
 
 
 def _plain(error: jsonschema_rs.ValidationError, path: Path, data: Any) -> Iterator[tuple[Path, str]]:

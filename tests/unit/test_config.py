@@ -166,7 +166,7 @@ def test_yaml_that_cannot_be_trusted(text: str, words: str) -> None:
 def test_faults_of_form_and_of_planning_come_together(tmp_path: Path) -> None:
     (tmp_path / "images.yaml").write_text(
         "repository: MyOrg/Ort\nmatrix:\n  ort: ['1.16.2', 1.20]\n  cuda: ['11.8']\n  cudnn: ['8']\n"
-        "  base: [debian12, debian21]\ntags:\n  x+y: 1.16.2-cuda11.8-cudnn8-debian12\n"
+        "  base: [debian12, debian21]\n  distro: x\ntags:\n  x+y: 1.16.2-cuda11.8-cudnn8-debian12\n"
     )
     with pytest.raises(ConfigError) as caught:
         load_project(tmp_path)
@@ -174,6 +174,7 @@ def test_faults_of_form_and_of_planning_come_together(tmp_path: Path) -> None:
         "repository",
         "matrix.ort[1]",
         "matrix.base[1]",
+        "matrix.distro",
         "tags.x+y",
     ]
 

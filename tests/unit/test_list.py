@@ -152,6 +152,12 @@ def test_help_names_every_verb_and_imports_none() -> None:
     assert not {name for name in modules.split() if name.startswith("ortimg.commands.")}
 
 
+def test_no_command_shows_the_help() -> None:
+    result = ortimg()
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Usage: ortimg [OPTIONS] COMMAND")
+
+
 def test_version() -> None:
     assert ortimg("--version").stdout == f"ortimg, version {__version__}\n"
 
