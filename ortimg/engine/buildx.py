@@ -22,6 +22,7 @@ from ortimg.engine.rawjson import BuildEvent, EventKind, RawJsonParser
 
 # Seconds after a cancel at which each signal is sent: buildx tells the engine to stop on the first.
 _ESCALATION = ((0.0, signal.SIGINT), (8.0, signal.SIGTERM), (12.0, signal.SIGKILL))
+_KILL_LIMIT = 10.0  # seconds that killed processes have to be gone; one that hangs in the kernel stays
 _POLL = 0.1  # seconds between looks at the cancel event
 
 
@@ -153,7 +154,8 @@ def plain_line(event: BuildEvent) -> str:
 
 def _end_session(process: subprocess.Popen[bytes]) -> None:
     """Returns when no process of the session is left: one that was killed takes a moment to go."""
-    while _signal_session(process.pid, signal.SIGKILL):
+    limit = time.monotonic() + _KILL_LIMIT
+    while _signal_session(process.pid, signal.SIGKILL) and time.monotonic() < limit:
         time.sleep(0.02)
     process.wait()
 

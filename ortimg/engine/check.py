@@ -48,6 +48,11 @@ def judge(facts: EngineFacts, buildkit: str | None = None) -> EngineInfo:
             f"DOCKER_BUILDKIT={buildkit} asks for the classic builder, ortimg needs BuildKit: {WHY}",
             "unset DOCKER_BUILDKIT",
         )
+    if facts.forbidden:
+        raise EnvironmentFault(
+            f"this user may not use the container engine: {facts.fault}",
+            "run: sudo usermod -aG docker $USER, and log in again (or run as root)",
+        )
     if not facts.server:
         where = f"DOCKER_HOST={facts.endpoint}: " if facts.endpoint else ""
         raise EnvironmentFault(

@@ -25,6 +25,11 @@ class EngineFacts:
     fault: str | None = None  # why no engine answers, in the client's own words
     podman: bool = False
 
+    @property
+    def forbidden(self) -> bool:
+        """Whether an engine is there and this user may not talk to it."""
+        return "permission denied" in (self.fault or "").lower()
+
 
 def facts_from(info: dict[str, Any], endpoint: str | None = None, said: str = "") -> EngineFacts:
     """Reads the object that `docker info --format '{{json .}}'` prints; `said` is what it wrote to stderr."""

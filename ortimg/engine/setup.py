@@ -63,7 +63,7 @@ def start_engine(say: Say) -> EngineFacts:
     if _good(facts):
         say(f"engine {facts.server} with buildx {facts.buildx} is used as it is")
         return facts
-    if facts.podman:
+    if facts.podman or facts.forbidden:
         judge(facts)
     if facts.endpoint:
         state = f"it is engine {facts.server}, buildx {facts.buildx}" if facts.server else facts.fault
@@ -82,6 +82,7 @@ def start_engine(say: Say) -> EngineFacts:
         raise EnvironmentFault(*what_a_person_must_run(machine, bool(packages)))
     if packages:
         install(packages, machine, say)
+        facts = ask_engine()
     if not facts.server:
         pid = daemon.start_daemon(lambda: ask_engine().server is not None)
         say(f"started dockerd (process {pid}, log {daemon.LOG_FILE})")

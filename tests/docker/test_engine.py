@@ -21,7 +21,8 @@ from ortimg.engine.check import check_engine
 from ortimg.engine.client import Engine
 from ortimg.engine.info import ask_engine
 from ortimg.engine.rawjson import BuildEvent, EventKind
-from ortimg.engine.setup import start_engine
+from ortimg.engine.setup import start_engine, stop_engine
+from ortimg.engine.status import status_lines
 from ortimg.errors import EnvironmentFault
 
 pytestmark = pytest.mark.engine
@@ -125,6 +126,20 @@ def test_starting_an_engine_that_runs_changes_nothing() -> None:
     assert daemon.our_pid() == before
     assert facts.server
     assert said == [f"engine {facts.server} with buildx {facts.buildx} is used as it is"]
+
+
+def test_an_engine_that_is_not_ours_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(daemon, "PID_FILE", tmp_path / "absent")
+    said: list[str] = []
+    stop_engine(said.append)
+    server = check_engine().server
+    assert said == [f"engine {server} is running, but ortimg did not start it: left alone"]
+
+
+def test_status_has_a_line_for_each_part() -> None:
+    lines = status_lines()
+    assert [line.split()[0] for line in lines] == ["client", "server", "buildx", "store", "builder"]
+    assert not [line for line in lines if "unknown" in line or "missing" in line]
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="only root starts a dockerd")

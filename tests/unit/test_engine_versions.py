@@ -66,6 +66,7 @@ def test_a_good_engine_passes() -> None:
     [
         (EngineFacts(fault="there is no docker command on PATH"), None, ("no docker command", "make engine")),
         (BARE, None, ("no container engine answers", "Cannot connect", "run `make engine`")),
+        (replace(BARE, fault="permission denied while trying to connect"), None, ("may not use", "usermod")),
         (replace(BARE, endpoint="tcp://10.0.0.1:2375"), None, ("DOCKER_HOST=tcp://10.0.0.1:2375", "unset")),
         (replace(GOOD, server="20.10.24"), None, ("20.10.24", ">= 25", "COPY --link", "ADD --checksum")),
         (replace(GOOD, server="24.0.9"), None, ("24.0.9", ">= 25")),
