@@ -1,0 +1,83 @@
+# Two commands matter: `make images` and `make test`. `make help` lists the rest.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ORTIMG := $(BIN)/ortimg
+UV_COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11
+
+.PHONY: help
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: images
+images: engine ## Build and verify every image whose inputs can be had
+	@$(ORTIMG) build --available
+
+.PHONY: test
+test: lint test-unit test-docker ## Run every test, those on a real engine too
+
+.PHONY: engine
+engine: $(READY) ## See to a container engine: use the one that is there, or install and start one
+	@$(ORTIMG) engine start
+
+.PHONY: engine-stop
+engine-stop: $(READY) ## Stop the engine, if `make engine` started it
+	@$(ORTIMG) engine stop
+
+.PHONY: venv
+venv: $(READY) ## Make the virtual environment
+
+# Every requirement is pinned by hash; the package itself is installed as a link to this folder.
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: Python 3.11 or newer is needed, $(PYTHON) is older: make PYTHON=python3.12 …" >&2; exit 3; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/install-venv.sh
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: lint
+lint: $(READY) ## Check style, types, generated files and Dockerfiles
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(ORTIMG) render --check
+	$(BIN)/hadolint dockerfiles/*/Dockerfile
+
+.PHONY: test-unit
+test-unit: $(READY) ## Run the tests that need no engine (seconds)
+	$(BIN)/pytest -q tests/unit tests/golden
+
+.PHONY: test-docker
+test-docker: engine ## Run the tests on a real engine, with real inputs
+	$(BIN)/pytest -q tests/docker
+
+.PHONY: test-gpu
+test-gpu: $(READY) ## Run the tests that need an NVIDIA GPU
+	$(BIN)/pytest -q tests/gpu
+
+.PHONY: bench
+bench: $(READY) ## Print ratios: planning, rendering, rebuilds
+	$(BIN)/python bench/planning.py
+
+.PHONY: render
+render: $(READY) ## Write the Dockerfiles from images.yaml and templates/
+	@$(ORTIMG) render
+
+.PHONY: requirements
+requirements: $(READY) ## Update the hashed requirements to the newest versions that fit
+	$(UV_COMPILE) --upgrade --python-platform x86_64-manylinux_2_28 requirements/tools.in -o ortimg/context/tools/requirements.txt
+	$(UV_COMPILE) --upgrade pyproject.toml requirements/dev.in -o requirements/dev.txt
+
+.PHONY: wheel
+wheel: $(READY) ## Build the wheel into dist/
+	$(BIN)/python -m build --quiet --wheel --no-isolation
+
+.PHONY: clean
+clean: ## Remove what these commands made here (not the cache, not the images)
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
