@@ -23,7 +23,7 @@ from ortimg.inputs.repack import repack
 JAR_BYTES = 500_000_000  # more than any jar measured (446 MB)
 # -C: a jar whose checksum file disagrees is an error, not a warning
 _MVN = ("-B", "-q", "-C", "dependency:get", "-Dtransitive=false")
-_JVM = "-Xmx96m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # starts sooner, stays small; the jar is streamed
+_JVM = "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # starts sooner, stays small; the jar is streamed
 
 
 class Turns(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,6 @@ from ortimg.inputs.process import StoppedError
 from ortimg.inputs.result import Fetched, File, Kind, Missing, OnUpdate, Result, Update
 
 PIPS = 3  # pip processes at once, about 40 MB each
-UNPACKERS = 2  # repacking and bootstrapping take a core each
 
 
 class Origins:
@@ -45,7 +44,9 @@ class Origins:
         self._has_image = has_image
         self._on_update = on_update
         self._pips = threading.Semaphore(PIPS)
-        self._unpackers = threading.Semaphore(UNPACKERS)
+        # one of each kind: they overlap with downloads, and each takes a core and some memory
+        self._unpackers = threading.Semaphore(1)
+        self._bootstraps = threading.Semaphore(1)
         self._mvn = threading.Semaphore(1)
 
     @property
@@ -214,7 +215,7 @@ class Origins:
             cached = entry is not None and packages is not None
             if entry is None or packages is None:
                 self._tell(kind, key, f"bootstrap ({reasons[-1]})")
-                with self._unpackers:
+                with self._bootstraps:
                     entry = make(lambda text: self._tell(kind, key, text))
                 packages = self.cache.get(f"{name}-packages")
         return self._root_result(kind, key, entry, packages, reasons, cached=cached)

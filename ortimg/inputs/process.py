@@ -39,11 +39,16 @@ def run(
     env: Mapping[str, str] | None = None,
     tick: Callable[[], None] | None = None,
     seconds: float = 3600,
+    outlives: bool = False,
 ) -> str:
     """Run `command`, calling `tick` a few times a second; returns its output, both streams together.
 
+    It does not outlive this process, even a killed one, unless `outlives` (apt must not be cut short).
     Raises `ProgramFailedError`, and `StoppedError` after `stop` was set; the program is ended then.
     """
+    program = Path(command[0]).name
+    if not outlives and (setpriv := shutil.which("setpriv")):
+        command = (setpriv, "--pdeathsig", "TERM", "--", *command)
     deadline = time.monotonic() + seconds
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
@@ -63,7 +68,7 @@ def run(
                     if stop.is_set():
                         raise StoppedError from None
                     if time.monotonic() > deadline:
-                        raise ProgramFailedError(command[0], 124, f"no end after {seconds:.0f} s") from None
+                        raise ProgramFailedError(program, 124, f"no end after {seconds:.0f} s") from None
                     if tick is not None:
                         tick()
         except BaseException:
@@ -72,7 +77,7 @@ def run(
         output.seek(0)
         text = output.read().decode(errors="replace")
     if status != 0:
-        raise ProgramFailedError(Path(command[0]).name, status, text)
+        raise ProgramFailedError(program, status, text)
     return text
 
 
@@ -111,8 +116,8 @@ def need(program: str, package: str, *, cache: Cache, say: Say, stop: threading.
             apt = ("apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300")
             env = {"DEBIAN_FRONTEND": "noninteractive"}
             try:
-                run((*apt, "update"), stop=stop, env=env)
-                run((*apt, "--no-install-recommends", "install", package), stop=stop, env=env)
+                run((*apt, "update"), stop=stop, env=env, outlives=True)
+                run((*apt, "--no-install-recommends", "install", package), stop=stop, env=env, outlives=True)
             except ProgramFailedError as error:
                 raise EnvironmentFault(f"apt-get cannot install {package}: {error.tail}") from error
     if found := shutil.which(program):
