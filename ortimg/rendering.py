@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ortimg.core.lock import Lock
-from ortimg.core.render import Pins, render
+from ortimg.core.render import DOCKERFILES, Pins, render
 from ortimg.inputs.lockfile import read_lock
 from ortimg.project import Project
 from ortimg.sources import read_sources
@@ -16,6 +18,15 @@ def render_project(project: Project, lock: Lock | None = None) -> dict[str, str]
     sources = read_sources(project.root / TEMPLATES)
     pins = pins_of(lock if lock is not None else read_lock(project.root))
     return render(project.plan.repository, project.plan.cells, sources, pins)
+
+
+def build_context(files: Mapping[str, str]) -> dict[str, str]:
+    """The part of the generated files that builds get as their context: its path there → text."""
+    return {
+        path.removeprefix(f"{DOCKERFILES}/"): text
+        for path, text in files.items()
+        if path.startswith(f"{DOCKERFILES}/") and not path.endswith("/Dockerfile")
+    }
 
 
 def pins_of(lock: Lock) -> Pins:

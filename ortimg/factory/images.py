@@ -12,6 +12,7 @@ import msgspec
 
 from ortimg.core.content import Unit, cell_content, digest, unit_content
 from ortimg.core.model import Cell, Origin
+from ortimg.inputs.result import Fetched
 
 PREFIX = "localhost/ortimg"
 
@@ -25,6 +26,18 @@ class Identities(msgspec.Struct, frozen=True, kw_only=True):
     ort_origin: Origin
     cuda_origin: Origin
     base_origin: Origin
+
+    @classmethod
+    def of(cls, ort: Fetched, cuda: Fetched, base: Fetched) -> Identities:
+        """What the inputs that were had say of themselves."""
+        return cls(
+            ort=ort.identity,
+            cuda=cuda.identity,
+            base=base.identity,
+            ort_origin=ort.origin,
+            cuda_origin=cuda.origin,
+            base_origin=base.origin,
+        )
 
     @property
     def label(self) -> str:

@@ -77,20 +77,12 @@ class Builder:
 
         `base`: image that replaces the base stage; None: the engine pulls the stage's own.
         """
-        contexts = {
-            unit.value: f"docker-image://{unit_image.reference}" for unit, unit_image in image.units.items()
-        }
-        # Nothing of the tools stage runs here, but the builder looks up the image of each stage that a
-        # replaced one would have used. Any image that is there spares that question to Docker Hub.
-        contexts[TOOLS_STAGE] = contexts[Unit.VERIFIER.value]
-        if base is not None:
-            contexts[BASE_STAGE] = f"docker-image://{base}"
         labels = {"ortimg.origin": image.identities.label, "ortimg.content": image.content}
         timing = _VerifyTimer(on_step)
         outcome = self._run(
             image.cell.identifier,
             tags,
-            contexts,
+            cell_contexts(image, base),
             labels,
             self._dockerfiles,
             self._root / dockerfile_path(image.cell),
@@ -134,6 +126,19 @@ class Builder:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def cell_contexts(image: CellImage, base: str | None) -> dict[str, str]:
+    """Stage → what replaces it in the build of a cell: ready units, and a base where it was bootstrapped."""
+    contexts = {
+        unit.value: f"docker-image://{unit_image.reference}" for unit, unit_image in image.units.items()
+    }
+    # Nothing of the tools stage runs here, but the builder looks up the image of each stage that a
+    # replaced one would have used. Any image that is there spares that question to Docker Hub.
+    contexts[TOOLS_STAGE] = contexts[Unit.VERIFIER.value]
+    if base is not None:
+        contexts[BASE_STAGE] = f"docker-image://{base}"
+    return contexts
 
 
 class _VerifyTimer:
