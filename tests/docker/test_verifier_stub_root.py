@@ -1,0 +1,377 @@
+"""ort-verify in a stub world, an unpacked root: whatever is broken is told by its name. Needs no engine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stub_world import (
+    ABORTS,
+    CORE,
+    CUDA,
+    EMPTY,
+    HANGS,
+    HOSTILE,
+    NEEDED,
+    PARTS,
+    PREFIX,
+    SEGFAULTS,
+    SONAME,
+    VERSION,
+    World,
+    compile_library,
+    make_world,
+)
+
+from ortimg.core.model import Tier
+from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.report import FindingVerdict, Report, Verdict
+from ortimg.verify.root import verify_root
+
+
+def _can_unshare() -> bool:
+    return os.geteuid() == 0 or subprocess.run(["unshare", "-rm", "true"], check=False).returncode == 0
+
+
+pytestmark = pytest.mark.skipif(not _can_unshare(), reason="needs root or user namespaces")
+
+
+@pytest.fixture(scope="module")
+def verifier(request: pytest.FixtureRequest) -> Verifier:
+    return get_verifier(request.config.cache.mkdir("ortimg"))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make_world(tmp_path_factory.mktemp("world") / "root")
+
+
+@pytest.fixture
+def world(sound: World, tmp_path: Path) -> World:
+    return sound.copy(tmp_path / "root")
+
+
+Break = Callable[[World], None]
+
+
+def failures(report: Report) -> str:
+    return "\n".join(f"{finding.check}: {finding.evidence}" for finding in report.failures)
+
+
+def test_the_sound_world_passes(sound: World, verifier: Verifier) -> None:
+    report = verify_root(sound.root, Tier.LOAD, verifier)
+    assert report.verdict is Verdict.PASS, failures(report)
+    said = {finding.check: finding for finding in report.findings}
+    assert "CUDA failure 100" in said["load.session"].evidence
+    assert "cuDNN 9.5.1" in said["cudnn.version"].evidence
+    assert all(part in said["load.libraries"].evidence for part in PARTS)
+    assert not any(finding.verdict is FindingVerdict.WARNING for finding in report.findings)
+
+
+def test_nothing_is_left_in_the_root(sound: World, verifier: Verifier) -> None:
+    before = sorted(sound.root.rglob("*"))
+    verify_root(sound.root, Tier.LOAD, verifier)
+    assert sorted(sound.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", [*NEEDED, *PARTS])
+def test_a_missing_cuda_library_is_named(world: World, verifier: Verifier, name: str) -> None:
+    world.cuda(name).unlink()
+    world.ldconfig()
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert report.verdict is Verdict.FAIL
+    assert name in report.failures[-1].evidence
+    assert "not in this image" in report.failures[-1].evidence
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_missing_library_is_named_without_a_manifest(world: World, verifier: Verifier, name: str) -> None:
+    world.path("/usr/share/ortimg/manifest.json").unlink()
+    world.cuda(name).unlink()
+    world.ldconfig()
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert report.verdict is Verdict.FAIL
+    assert name in report.failures[-1].evidence
+
+
+@pytest.mark.parametrize("name", ["libz.so.1", "libstdc++.so.6"])
+def test_a_missing_base_library_is_named(world: World, verifier: Verifier, name: str) -> None:
+    world.path(f"/usr/lib/{name}").unlink()
+    world.ldconfig()
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert name in report.failures[-1].evidence
+    assert "install it in the base" in str(report.failures[-1].cure)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "libonnxruntime.so",
+        "libonnxruntime.so.1",
+        "libonnxruntime_providers_shared.so",
+        "libonnxruntime_providers_cuda.so",
+    ],
+)
+def test_a_missing_file_of_onnx_runtime_is_named(world: World, verifier: Verifier, name: str) -> None:
+    world.ort(name).unlink()  # no ldconfig: it would make the SONAME link again
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert name in failures(report)
+
+
+def test_the_cpu_archive_is_called_by_its_name(world: World, verifier: Verifier) -> None:
+    for provider in ("shared", "cuda"):
+        world.ort(f"libonnxruntime_providers_{provider}.so").unlink()
+    report = verify_root(world.root, Tier.STATIC, verifier)
+    assert "CPU archive" in failures(report)
+
+
+def swap_cublas(world: World) -> None:
+    for name in ("libcublas", "libcublasLt"):
+        world.cuda(f"{name}.so.12").rename(world.cuda(f"{name}.so.11"))
+        world.replace(world.cuda(f"{name}.so.11"), EMPTY)
+    world.ldconfig()
+
+
+def swap_cublas_under_the_same_name(world: World) -> None:
+    world.replace(world.cuda("libcublas.so.12"), EMPTY, soname="libcublas.so.11")
+
+
+def forget_ldconfig(world: World) -> None:
+    world.path("/etc/ld.so.cache").unlink()
+
+
+def forget_the_cuda_line(world: World) -> None:
+    world.path("/etc/ld.so.conf.d/cuda.conf").unlink()
+    world.ldconfig()
+
+
+def move_the_core_away(world: World) -> None:
+    for path in world.ort("x").parent.glob("libonnxruntime.so*"):
+        path.rename(world.path("/usr/lib") / path.name)
+    world.ldconfig()
+
+
+def copy_everything_into_usr_lib(world: World) -> None:
+    for path in world.ort("x").parent.iterdir():
+        copied = world.path("/usr/lib") / path.name
+        copied.symlink_to(path.readlink()) if path.is_symlink() else copied.write_bytes(path.read_bytes())
+    world.ldconfig()
+
+
+def empty_a_library(world: World) -> None:
+    world.cuda("libcufft.so.11").unlink()
+    world.cuda("libcufft.so.11").touch()
+
+
+def cut_a_library(world: World) -> None:
+    content = world.cuda("libcufft.so.11").read_bytes()
+    world.cuda("libcufft.so.11").unlink()
+    world.cuda("libcufft.so.11").write_bytes(content[: len(content) // 3])
+
+
+def search_the_current_directory(world: World) -> None:
+    compile_library(world.ort("libonnxruntime_providers_shared.so"), EMPTY, "-Wl,-rpath,/usr/local/cuda/lib:")
+
+
+def put_a_stub_driver_on_the_path(world: World) -> None:
+    world.path("/usr/local/cuda-12.2/compat").mkdir()
+    world.replace(world.path("/usr/local/cuda-12.2/compat/libcuda.so.1"), EMPTY)
+    world.write("/etc/ld.so.conf.d/compat.conf", "/usr/local/cuda-12.2/compat\n")
+    world.ldconfig()
+
+
+def mix_two_cudnns(world: World) -> None:
+    world.path("/opt/other").mkdir()
+    world.cuda("libcudnn_cnn.so.9").rename(world.path("/opt/other/libcudnn_cnn.so.9"))
+    world.write("/etc/ld.so.conf.d/other.conf", "/opt/other\n")
+    world.ldconfig()
+
+
+def another_version_of_onnx_runtime(world: World) -> None:
+    world.write(
+        "/usr/share/ortimg/manifest.json",
+        world.path("/usr/share/ortimg/manifest.json").read_text().replace('"1.22.0"', '"1.22.1"'),
+    )
+
+
+def another_cudnn(world: World) -> None:
+    world.write(
+        "/usr/share/ortimg/manifest.json",
+        world.path("/usr/share/ortimg/manifest.json").read_text().replace("9.5.1.17", "9.6.0.74"),
+    )
+
+
+def cut_the_manifest(world: World) -> None:
+    text = world.path("/usr/share/ortimg/manifest.json").read_text()
+    world.write("/usr/share/ortimg/manifest.json", text[: len(text) // 2])
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (swap_cublas, ["libcublas.so.12", "libcublas.so.11", "another version"]),
+        (swap_cublas_under_the_same_name, ["libcublas.so.12", "says it is libcublas.so.11"]),
+        (forget_ldconfig, ["ldconfig has not run", "/etc/ld.so.cache"]),
+        (forget_the_cuda_line, [CUDA, "/etc/ld.so.conf.d", "libcublasLt.so.12"]),
+        (move_the_core_away, ["/lib/libonnxruntime.so", PREFIX]),
+        (copy_everything_into_usr_lib, ["/lib/libonnxruntime.so", "second ONNX Runtime"]),
+        (empty_a_library, ["libcufft.so.11", "empty"]),
+        (cut_a_library, ["libcufft.so.11", "cut"]),
+        (search_the_current_directory, ["libonnxruntime_providers_shared.so", "current directory"]),
+        (put_a_stub_driver_on_the_path, ["compat/libcuda.so.1", "hides the host's driver"]),
+        (mix_two_cudnns, ["/opt/other/libcudnn_cnn.so.9", "two cuDNNs"]),
+        (another_version_of_onnx_runtime, ["1.22.0", "1.22.1"]),
+        (another_cudnn, ["cuDNN says it is 9.5.1", "9.6.0.74"]),
+        (cut_the_manifest, ["manifest.json", "cut"]),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_what_is_wrong_is_named(world: World, verifier: Verifier, broken: Break, words: list[str]) -> None:
+    broken(world)
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert report.verdict is Verdict.FAIL
+    assert not [word for word in words if word not in failures(report)], failures(report)
+    assert all(finding.cure for finding in report.failures)
+
+
+@pytest.mark.parametrize(("source", "code"), [(ABORTS, 134), (SEGFAULTS, 139)])
+def test_a_crash_is_a_failure_with_its_last_words(
+    world: World, verifier: Verifier, source: str, code: int
+) -> None:
+    world.replace(world.cuda("libcurand.so.10"), source)
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert f"exit {code}" in failures(report)
+    assert "the last words" in failures(report)
+
+
+def test_a_crash_of_a_part_of_cudnn_is_a_failure(world: World, verifier: Verifier) -> None:
+    world.replace(world.cuda("libcudnn_adv.so.9"), ABORTS)
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert "libcudnn_adv.so.9: crash: exit 134" in failures(report)
+
+
+def test_a_hang_is_stopped_and_leaves_no_process(world: World, verifier: Verifier) -> None:
+    world.replace(world.cuda("libcurand.so.10"), HANGS)
+    start = time.monotonic()
+    report = verify_root(world.root, Tier.LOAD, verifier, seconds=1)
+    assert "hang" in failures(report)
+    assert time.monotonic() - start < 30
+    time.sleep(0.1)
+    assert not [pid for pid in Path("/proc").glob("[0-9]*") if _maps(pid, world.cuda("libcurand.so.10"))]
+
+
+def test_an_end_without_a_report_is_a_failure(world: World, verifier: Verifier) -> None:
+    source = "#include <unistd.h>\n__attribute__((constructor)) static void f(void) { _exit(0); }"
+    world.replace(world.cuda("libcurand.so.10"), source)
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert "load.session: exit 0" in failures(report)
+
+
+def test_a_stub_that_says_too_old_does_not_pass(world: World, verifier: Verifier, tmp_path: Path) -> None:
+    stub = tmp_path / "libcuda.so.1"
+    compile_library(
+        stub, "int cuDriverGetVersion(int *v) { return 100; } int cuInit(unsigned f) { return 100; }"
+    )
+    done = subprocess.run(
+        [verifier.program, "--root", world.root, "--tier", "load", "--stub", stub],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "CUDA failure 35" in done.stderr.splitlines()[-2]
+
+
+def test_a_session_without_a_device_is_not_believed(world: World, verifier: Verifier) -> None:
+    world.replace(world.cuda("libcudart.so.12"), "int cudaSetDevice(int device) { return 0; }")
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert "CUDA was not used" in failures(report)
+
+
+def test_without_a_driver_and_a_stub_this_machine_cannot_tell(sound: World, verifier: Verifier) -> None:
+    done = subprocess.run(
+        [verifier.program, "--root", sound.root, "--tier", "load"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "--stub" in done.stdout
+
+
+def test_tier_run_is_never_claimed(sound: World, verifier: Verifier) -> None:
+    report = verify_root(sound.root, Tier.RUN, verifier)
+    assert report.verdict is Verdict.ENVIRONMENT
+
+
+def test_a_hostile_library_in_the_working_directory_is_not_loaded(world: World, verifier: Verifier) -> None:
+    """The root is entered with `/` as working directory, so that is where it lies."""
+    world.replace(world.path("/libz.so.1"), HOSTILE)
+    libz = ["-Wl,--no-as-needed", world.path("/usr/lib/libz.so.1")]
+    as_upstream = "-Wl,--disable-new-dtags,-rpath,/usr/local/cuda/lib:"
+    compile_library(world.ort(f"libonnxruntime.so.{VERSION}"), CORE, *libz, as_upstream, soname=SONAME)
+    if os.geteuid() == 0:  # the trap works
+        preload = {"LD_PRELOAD": f"{PREFIX}/lib/{SONAME}"}
+        trap = subprocess.run(
+            ["/usr/sbin/chroot", world.root, "/usr/bin/env"],
+            env=preload,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "HOSTILE" in trap.stderr
+    done = subprocess.run(
+        [verifier.program, "--root", world.root, "--tier", "load", "--stub", verifier.stub],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "searches the current directory" in done.stderr
+    assert "HOSTILE" not in done.stderr + done.stdout
+
+
+def test_a_file_is_told_from_its_place_outside_the_path(world: World, verifier: Verifier) -> None:
+    """pip's wheel has it, the loader does not know (I07)."""
+    elsewhere = world.path("/opt/venv/lib/python3.11/site-packages/nvidia/cudnn/lib")
+    elsewhere.mkdir(parents=True)
+    world.cuda("libcudnn.so.9").rename(elsewhere / "libcudnn.so.9")
+    world.ldconfig()
+    report = verify_root(world.root, Tier.STATIC, verifier)
+    assert "site-packages/nvidia/cudnn/lib, but no file of /etc/ld.so.conf.d names that folder" in failures(
+        report
+    )
+
+
+def test_a_driver_without_compute_is_told(world: World, verifier: Verifier) -> None:
+    world.replace(world.path("/usr/lib/libnvidia-ml.so.1"), EMPTY)
+    world.ldconfig()
+    report = verify_root(world.root, Tier.STATIC, verifier)
+    said = {finding.check: finding for finding in report.findings}
+    assert said["loader.driver"].verdict is FindingVerdict.WARNING
+    assert "without compute" in said["loader.driver"].evidence
+
+
+def test_no_glibc_is_told(verifier: Verifier, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    report = verify_root(tmp_path, Tier.LOAD, verifier)
+    assert "not a glibc system" in failures(report)
+
+
+def test_two_runs_say_the_same(sound: World, verifier: Verifier) -> None:
+    assert verify_root(sound.root, Tier.LOAD, verifier) == verify_root(sound.root, Tier.LOAD, verifier)
+
+
+def test_the_world_is_of_the_version_it_says(sound: World) -> None:
+    assert sound.ort(f"libonnxruntime.so.{VERSION}").is_file()
+
+
+def _maps(process: Path, library: Path) -> bool:
+    try:
+        return str(library) in (process / "maps").read_text()
+    except OSError:
+        return False
