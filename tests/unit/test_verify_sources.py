@@ -16,12 +16,29 @@ ROOT = Path(__file__).resolve().parents[2]
 VERIFY = ROOT / "ortimg" / "verify"
 
 # Without one of these ORT 1.18 to 1.22 crash while the provider starts (found by trying, each version).
-EXPORTS = """
-cuDeviceGet cuDeviceGetAttribute cuDeviceGetCount cuDriverGetVersion cuFuncSetAttribute cuFuncSetCacheConfig
-cuGetErrorName cuGetErrorString cuGetProcAddress cuGetProcAddress_v2 cuInit cuLaunchCooperativeKernel
-cuLaunchKernel cuLinkAddData_v2 cuLinkAddFile_v2 cuLinkComplete cuLinkCreate_v2 cuLinkDestroy
-cuModuleGetFunction cuModuleLoadData cuModuleUnload
-""".split()
+EXPORTS = [
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
+    "cuDriverGetVersion",
+    "cuFuncSetAttribute",
+    "cuFuncSetCacheConfig",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+    "cuInit",
+    "cuLaunchCooperativeKernel",
+    "cuLaunchKernel",
+    "cuLinkAddData_v2",
+    "cuLinkAddFile_v2",
+    "cuLinkComplete",
+    "cuLinkCreate_v2",
+    "cuLinkDestroy",
+    "cuModuleGetFunction",
+    "cuModuleLoadData",
+    "cuModuleUnload",
+]
 
 
 @pytest.fixture(scope="module")
