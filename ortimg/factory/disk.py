@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 
 from ortimg.core.model import Cell
+from ortimg.engine.cache import prune_cache
 from ortimg.engine.check import EngineInfo, require_free_space
 from ortimg.engine.client import Engine
 from ortimg.inputs.cache import Cache
@@ -15,6 +17,14 @@ from ortimg.inputs.wheels import name as wheel_name
 # the context that is sent (1), the libraries unpacked twice, the unit's image packed and unpacked (1.4 each).
 CUDA_FACTOR = 6
 ORT_BYTES = 2_500_000_000  # the same for one ORT archive, download included: 2.3 GB was the most measured
+# How the builder calls the records of our units and roots: contexts, unpacking, compiling, the units' copies.
+_INTERMEDIATE = re.compile(
+    r"^local source for (ort-archive|cuda-archive|context)$"
+    r"|^mount / from exec .*(/tools/pick_libraries\.py|/tools/cut_runpath\.py|ZIG_GLOBAL_CACHE_DIR)"
+    r"|^\[(cuda|ort|ort-verify|cuda-stub) \d+/\d+\] COPY --from=[a-z-]+-(unpack|compile) "
+    r"|^\[1/1\] ADD root\.tar /$",
+    re.DOTALL,
+)
 CELL_BYTES = 500_000_000  # a base, packed, unpacked and as the builder keeps it
 
 
@@ -53,10 +63,9 @@ def builder_name() -> str:
     return shown.stdout.strip() or "default"
 
 
-def prune_intermediates() -> None:
-    """Give back the builder's copies of what was sent to it."""
-    subprocess.run(
-        ["docker", "buildx", "prune", "--force", "--filter=type=source.local"],
-        capture_output=True,
-        check=False,
-    )
+def prune_intermediates(engine: Engine) -> int:
+    """Give back what only the steps of units and roots needed, once their images are there; bytes freed.
+
+    The steps of the cells stay: with them a changed label or line is a matter of seconds.
+    """
+    return prune_cache(engine, lambda record: _INTERMEDIATE.search(record.description) is not None)

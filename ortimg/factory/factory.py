@@ -22,6 +22,7 @@ from ortimg.engine.buildx import BuildOutcome
 from ortimg.engine.client import Engine
 from ortimg.engine.failure import BuildFailure
 from ortimg.engine.live import LiveTable
+from ortimg.factory.disk import prune_intermediates
 from ortimg.factory.images import CellImage, Identities, UnitImage, cell_image, root_reference
 from ortimg.factory.result import CellResult, Outcome
 from ortimg.factory.steps import Builder
@@ -115,12 +116,17 @@ class Factory:
 
         Nothing is fetched or read for this: the cache's index and the image's label tell.
         """
-        ort = self._fetcher.known_ort(cell.release)
-        cuda = self._fetcher.known_cuda(cell.cuda_set)
-        base = self._fetcher.known_base(cell.base)
+        ort, cuda, base = self._known(cell)
         if ort is None or cuda is None or base is None:
             return None
         return self._same(self._image(cell, ort, cuda, base))
+
+    def _known(self, cell: Cell) -> tuple[Fetched | None, Fetched | None, Fetched | None]:
+        return (
+            self._fetcher.known_ort(cell.release),
+            self._fetcher.known_cuda(cell.cuda_set),
+            self._fetcher.known_base(cell.base),
+        )
 
     # one cell
 
@@ -137,18 +143,26 @@ class Factory:
             return self._end(cell, Outcome.FAILED, began, cause=str(error), environment=error.environment)
 
     def _build_cell(self, cell: Cell) -> CellResult:
-        inputs = {
-            "ort": self._fetcher.ort(cell.release),
-            "cuda": self._fetcher.cuda(cell.cuda_set),
-            "base": self._fetcher.base(cell.base),
-        }
-        ort, cuda, base = (self._fetched(future) for future in inputs.values())
+        # What the cache's index knows is read, and hashed, only where a unit must be built from it.
+        ort_known, cuda_known, base_known = self._known(cell)
+        ort_future = None if ort_known else self._fetcher.ort(cell.release)
+        cuda_future = None if cuda_known else self._fetcher.cuda(cell.cuda_set)
+        base_future = None if base_known else self._fetcher.base(cell.base)
+        base = base_known or self._fetched(base_future)
+        ort = ort_known or self._fetched(ort_future)
+        cuda = cuda_known or self._fetched(cuda_future)
         image = self._image(cell, ort, cuda, base)
         if (same := self._same(image)) is not None:
             self._table.finish(cell.identifier, same.result.value)
             return same
-        waits = [self._unit(unit, {Unit.ORT: ort, Unit.CUDA: cuda}) for unit in image.units.values()]
-        base_image = self._root("base-" + base.key, base)
+        archives: dict[Unit, Callable[[], Fetched]] = {
+            Unit.ORT: lambda: self._read(ort, self._fetcher.ort(cell.release)),
+            Unit.CUDA: lambda: self._read(cuda, self._fetcher.cuda(cell.cuda_set)),
+        }
+        waits = [self._unit(unit, archives.get(unit.unit)) for unit in image.units.values()]
+        base_image = self._root(
+            "base-" + base.key, base, lambda: self._read(base, self._fetcher.base(cell.base))
+        )
         for wait in waits:
             self._wait(wait)
         base_reference = None if base_image is None else self._wait(base_image)
@@ -187,44 +201,39 @@ class Factory:
         )
 
     def _image(self, cell: Cell, ort: Fetched, cuda: Fetched, base: Fetched) -> CellImage:
-        identities = Identities(
-            ort=ort.identity,
-            cuda=cuda.identity,
-            base=base.identity,
-            ort_origin=ort.origin,
-            cuda_origin=cuda.origin,
-            base_origin=base.origin,
-        )
+        identities = Identities.of(ort, cuda, base)
         return cell_image(cell, identities, self._files[dockerfile_path(cell)], self._context)
 
     # what cells share
 
-    def _unit(self, unit: UnitImage, archives: Mapping[Unit, Fetched]) -> Future[str]:
+    def _unit(self, unit: UnitImage, archive: Callable[[], Fetched] | None) -> Future[str]:
         def build() -> str:
             if self._engine.inspect(unit.reference) is None:
-                tools = self._tools()
-                self._heavy(
-                    unit.reference,
-                    lambda on_step: self._builder.unit(unit, archives.get(unit.unit), tools, on_step),
-                )
+                tools, read = self._tools(), archive() if archive else None
+                self._heavy(unit.reference, lambda on_step: self._builder.unit(unit, read, tools, on_step))
             return unit.reference
 
         return self._shared(unit.reference, build)
 
     def _tools(self) -> str | None:
         """Image that stands in for the tools stage; None: Docker Hub has the stage's own."""
-        fetched = self._fetched(self._fetcher.tools(TOOLS_IMAGE, self._tools_requirements))
-        root = self._root("tools", fetched)
+
+        def fetch() -> Fetched:
+            return self._fetched(self._fetcher.tools(TOOLS_IMAGE, self._tools_requirements))
+
+        tools = self._fetcher.known_tools(TOOLS_IMAGE, self._tools_requirements) or fetch()
+        root = self._root("tools", tools, fetch)
         return None if root is None else self._wait(root)
 
-    def _root(self, name: str, root: Fetched) -> Future[str] | None:
+    def _root(self, name: str, root: Fetched, read: Callable[[], Fetched]) -> Future[str] | None:
         if not root.files:
             return None
         reference = root_reference(name, root.identity)
 
         def build() -> str:
             if self._engine.inspect(reference) is None:
-                self._heavy(reference, lambda on_step: self._builder.root(reference, root, on_step))
+                tar = read()
+                self._heavy(reference, lambda on_step: self._builder.root(reference, tar, on_step))
             return reference
 
         return self._shared(reference, build)
@@ -238,6 +247,7 @@ class Factory:
         with self._mutex:
             self.timing.units += outcome.seconds
         self._table.finish(name, "built" if outcome.ok else "failed")
+        prune_intermediates(self._engine)
         self._check(outcome, f"{name}: ")
 
     def _shared(self, name: str, job: Callable[[], str]) -> Future[str]:
@@ -251,7 +261,19 @@ class Factory:
 
     # endings
 
-    def _fetched(self, future: Future[Fetched | Missing]) -> Fetched:
+    def _read(self, known: Fetched, future: Future[Fetched | Missing]) -> Fetched:
+        """The input itself, its hash checked; it must be the one that names were made of."""
+        read = self._fetched(future)
+        if read.identity != known.identity:
+            raise BrokenError(
+                f"{read.kind.value} {read.key} in the cache was damaged and has been fetched anew from"
+                f" {read.origin.value}\n  run `ortimg build` again",
+                environment=True,
+            )
+        return read
+
+    def _fetched(self, future: Future[Fetched | Missing] | None) -> Fetched:
+        assert future is not None
         result = self._wait(future)
         if isinstance(result, Missing):
             if result.wrong:

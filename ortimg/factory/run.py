@@ -21,7 +21,7 @@ from ortimg.engine.check import check_engine
 from ortimg.engine.client import Engine
 from ortimg.engine.live import LiveTable
 from ortimg.errors import ExitCode
-from ortimg.factory.disk import builder_name, prune_intermediates, require_space
+from ortimg.factory.disk import builder_name, require_space
 from ortimg.factory.factory import Factory
 from ortimg.factory.result import SCHEMA, CellResult, Outcome, exit_code
 from ortimg.factory.steps import Builder
@@ -31,7 +31,7 @@ from ortimg.inputs.fetch import Fetcher
 from ortimg.inputs.lockfile import read_lock, write_lock
 from ortimg.inputs.result import Update
 from ortimg.project import Project
-from ortimg.rendering import render_project
+from ortimg.rendering import build_context, render_project
 
 TOOLS_REQUIREMENTS = Path(DOCKERFILES) / "tools" / "requirements.txt"
 
@@ -80,11 +80,7 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
     info = check_engine()
     lock = merge(read_lock(project.root), planned(cells))
     files = _render(project)
-    context = {
-        path.removeprefix(f"{DOCKERFILES}/"): text
-        for path, text in files.items()
-        if path.startswith(f"{DOCKERFILES}/") and not path.endswith("/Dockerfile")
-    }
+    context = build_context(files)
     engine = Engine()
     cache = Cache.default(lambda text: click.echo(text, err=True))
     cancel = threading.Event()
@@ -125,8 +121,6 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
                     interrupted = True
                     built = factory.so_far()
         write_lock(project.root, merge(lock, fetcher.seen))
-    if todo and not interrupted:
-        prune_intermediates()
     results = [found for cell in cells if (found := same[cell.identifier] or built.get(cell.identifier))]
     return Report(
         results=tuple(_with_sizes(engine, results)),
