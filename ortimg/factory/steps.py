@@ -15,6 +15,7 @@ from ortimg.core.render import DOCKERFILES, dockerfile_path
 from ortimg.engine.buildx import BuildOutcome, run_build
 from ortimg.engine.rawjson import BuildEvent, EventKind
 from ortimg.factory.images import CellImage, UnitImage
+from ortimg.factory.wording import step_words
 from ortimg.inputs.result import Fetched
 
 # zstd at its fastest takes about as long as no compression at all, since less is written.
@@ -150,6 +151,7 @@ class _VerifyTimer:
 
     def event(self, event: BuildEvent) -> None:
         if event.kind is EventKind.STARTED:
-            self._on_step(event.step)
+            if (words := step_words(event.step)) is not None:
+                self._on_step(words)
         elif event.kind is EventKind.DONE and VERIFY_STEP.search(event.step) and not event.cached:
             self.seconds = event.seconds
