@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from ortimg.errors import EnvironmentFault
 
@@ -36,6 +36,10 @@ Say = Callable[[str], None]
 
 def _silent(_text: str) -> None:
     return None
+
+
+class StoppedError(Exception):
+    """The run was interrupted."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,13 +139,22 @@ class Cache:
     # writing
 
     @contextmanager
-    def locked(self, name: str) -> Iterator[None]:
-        """One holder of `name` at a time, over threads and processes: the second waits, then reuses."""
+    def locked(self, name: str, stop: threading.Event | None = None) -> Iterator[None]:
+        """One holder of `name` at a time, over threads and processes: the second waits, then reuses.
+
+        Waiting ends with `StoppedError` when `stop` is set.
+        """
         path = self.root / "locks" / (self._checked(name).replace("/", "--") + ".lock")
         with self.guard():
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(path, thread_local=False)
-            lock.acquire()
+            while True:
+                try:
+                    lock.acquire(timeout=0.25)
+                    break
+                except Timeout:
+                    if stop is not None and stop.is_set():
+                        raise StoppedError from None
         try:
             yield
         finally:

@@ -16,11 +16,10 @@ from types import TracebackType
 from ortimg.core.lock import Lock, merge
 from ortimg.core.model import Base, CudaSet, OrtRelease
 from ortimg.errors import OrtimgError
-from ortimg.inputs.cache import Cache
+from ortimg.inputs.cache import Cache, StoppedError
 from ortimg.inputs.download import Downloader, WrongFile
 from ortimg.inputs.origins import Origins
 from ortimg.inputs.probe import Upstream, probe
-from ortimg.inputs.process import StoppedError
 from ortimg.inputs.result import Fetched, Kind, Missing, OnUpdate, Result, Update, news, summary
 
 WORKERS = 32  # mostly waiting: for the network, or for their turn

@@ -82,7 +82,7 @@ def download_jar(
         if progress is not None:
             progress(folder_size(folder), None)
 
-    with turns.mvn, cache.locked("maven"):
+    with turns.mvn, cache.locked("maven", stop):
         try:
             mvn = need("mvn", "maven", cache=cache, say=say, stop=stop)
         except EnvironmentFault as error:  # the wheel may still be had

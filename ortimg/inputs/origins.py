@@ -11,13 +11,12 @@ from ortimg.core.lock import Lock, OrtLock
 from ortimg.core.model import Base, CudaSet, Origin, OrtRelease
 from ortimg.errors import OrtimgError
 from ortimg.inputs import bootstrap, maven, release, repack, wheels
-from ortimg.inputs.cache import Cache, Entry
+from ortimg.inputs.cache import Cache, Entry, StoppedError
 from ortimg.inputs.download import Downloader, HashMismatch, Progress, Unreachable, WrongFile
 from ortimg.inputs.probe import Upstream
-from ortimg.inputs.process import StoppedError
 from ortimg.inputs.result import Fetched, File, Kind, Missing, OnUpdate, Result, Update
 
-PIPS = 3  # pip processes at once, about 40 MB each
+PIPS = 2  # pip processes at once, about 40 MB each
 
 
 class Origins:
@@ -56,7 +55,7 @@ class Origins:
 
     def ort(self, row: OrtRelease) -> Result:
         pin = self._pin(row)
-        with self.cache.locked(f"ort/{row.key}"):
+        with self.cache.locked(f"ort/{row.key}", self.stop):
             if (entry := release.cached_release(self.cache, row, pin)) is not None:
                 return self._ort_result(row, entry, cached=True)
             reasons: list[str] = []
@@ -132,7 +131,7 @@ class Origins:
         fetching: dict[str, int] = {}
 
         def one(filename: str, requirement: str, sha256: str, size: int) -> tuple[Entry, bool]:
-            with self.cache.locked(wheels.name(filename)):
+            with self.cache.locked(wheels.name(filename), self.stop):
                 if (entry := wheels.cached_wheel(self.cache, filename, sha256)) is not None:
                     return entry, True
 
@@ -209,7 +208,7 @@ class Origins:
         reasons: tuple[str, ...],
         make: Callable[[Callable[[str], None]], Entry],
     ) -> Result:
-        with self.cache.locked(name):
+        with self.cache.locked(name, self.stop):
             entry = self.cache.get(name)
             packages = self.cache.get(f"{name}-packages")
             cached = entry is not None and packages is not None

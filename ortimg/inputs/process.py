@@ -13,13 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ortimg.errors import EnvironmentFault
-from ortimg.inputs.cache import Cache, Say
+from ortimg.inputs.cache import Cache, Say, StoppedError
 
 TICK = 0.25  # seconds between two looks at a running program
-
-
-class StoppedError(Exception):
-    """The run was interrupted."""
 
 
 class ProgramFailedError(Exception):
@@ -49,6 +45,8 @@ def run(
     program = Path(command[0]).name
     if not outlives and (setpriv := shutil.which("setpriv")):
         command = (setpriv, "--pdeathsig", "TERM", "--", *command)
+    if stop.is_set():
+        raise StoppedError
     deadline = time.monotonic() + seconds
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
@@ -110,11 +108,14 @@ def need(program: str, package: str, *, cache: Cache, say: Say, stop: threading.
         raise EnvironmentFault(
             f"{program} is not installed", f"run: sudo apt-get install {package} (or your system's way)"
         )
-    with cache.locked("apt"):
+    with cache.locked("apt", stop):
         if not shutil.which(program):
             say(f"{program} is missing: installing {package} with apt-get")
             apt = ("apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300")
             env = {"DEBIAN_FRONTEND": "noninteractive"}
+            # slim Debian images leave this folder out, and Java's installation fails without it
+            # (https://bugs.debian.org/863199)
+            Path("/usr/share/man/man1").mkdir(parents=True, exist_ok=True)
             try:
                 run((*apt, "update"), stop=stop, env=env, outlives=True)
                 run((*apt, "--no-install-recommends", "install", package), stop=stop, env=env, outlives=True)

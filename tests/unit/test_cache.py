@@ -6,13 +6,14 @@ import hashlib
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from ortimg.errors import EnvironmentFault
-from ortimg.inputs.cache import Cache, Entry
+from ortimg.inputs.cache import Cache, Entry, StoppedError
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -159,6 +160,15 @@ def test_two_processes_at_once_fetch_once(tmp_path: Path) -> None:
     assert [process.exitcode for process in processes] == [0, 0]
     assert log.read_text() == "fetched\n"
     assert Cache(tmp_path / "cache").get("ort/a") is not None
+
+
+def test_waiting_for_another_holder_can_be_interrupted(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    with Cache(tmp_path).locked("a"), pytest.raises(StoppedError), Cache(tmp_path).locked("a", stop):
+        pass
+    with Cache(tmp_path).locked("a", stop):
+        pass
 
 
 @pytest.mark.parametrize("where", ["file", "sys"])

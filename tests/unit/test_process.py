@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from ortimg.errors import EnvironmentFault
-from ortimg.inputs.cache import Cache
-from ortimg.inputs.process import ProgramFailedError, StoppedError, need, run
+from ortimg.inputs.cache import Cache, StoppedError
+from ortimg.inputs.process import ProgramFailedError, need, run
 
 
 def test_output_of_both_streams() -> None:
