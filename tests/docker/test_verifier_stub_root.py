@@ -19,6 +19,7 @@ from stub_world import (
     NEEDED,
     PARTS,
     PREFIX,
+    PROVIDER,
     SEGFAULTS,
     SONAME,
     VERSION,
@@ -105,6 +106,18 @@ def test_a_missing_base_library_is_named(world: World, verifier: Verifier, name:
     report = verify_root(world.root, Tier.LOAD, verifier)
     assert name in report.failures[-1].evidence
     assert "install it in the base" in str(report.failures[-1].cure)
+
+
+def test_zlib_is_wanted_even_where_nothing_is_linked_to_it(world: World, verifier: Verifier) -> None:
+    """The real cuDNN is: cnn_infer of 8, graph of 9."""
+    needed = ["-Wl,--no-as-needed", *(world.cuda(name) for name in NEEDED), "-Wl,--allow-shlib-undefined"]
+    compile_library(world.ort("libonnxruntime_providers_cuda.so"), PROVIDER, *needed)
+    assert verify_root(world.root, Tier.LOAD, verifier).verdict is Verdict.PASS
+    world.path("/usr/lib/libz.so.1").unlink()
+    world.ldconfig()
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert [finding.check for finding in report.failures] == ["base.libraries"]
+    assert "libz.so.1" in report.failures[0].evidence
 
 
 @pytest.mark.parametrize(

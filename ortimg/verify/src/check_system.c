@@ -136,7 +136,7 @@ void check_base(struct scene *scene) {
     struct names wanted = {0}, missing = {0};
     names_add(&wanted, "libstdc++.so.6");
     names_add(&wanted, "libgcc_s.so.1");
-    names_add(&wanted, "libz.so.1"); // cuDNN 8 and ORT 1.16 NEED it, cuDNN 9 opens it
+    names_add(&wanted, "libz.so.1"); // ORT 1.16 and cuDNN (cnn_infer of 8, graph of 9) are linked to it
     struct libraries found = loader_closure(NULL, &wanted);
     for (size_t i = 0; i < wanted.count; i++) {
         const struct library *library = library_named(&found, wanted.item[i]);
