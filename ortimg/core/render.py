@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 
 import jinja2
 import msgspec
@@ -123,13 +124,13 @@ def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: P
             manifest=json.dumps(manifest(cell), indent=2),
             labels=labels,
         )
-    except jinja2.TemplateError as error:
+    except Exception as error:  # whatever a template's own expression raises: the template is at fault
         raise _template_fault(error, cell.identifier) from error
 
 
 def _template(templates: Mapping[str, str]) -> jinja2.Template:
     environment = jinja2.Environment(
-        loader=jinja2.DictLoader(dict(templates)),
+        loader=jinja2.FunctionLoader(_loader(templates)),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -142,7 +143,22 @@ def _template(templates: Mapping[str, str]) -> jinja2.Template:
         raise _template_fault(error, None) from error
 
 
-def _template_fault(error: jinja2.TemplateError, identifier: str | None) -> ConfigError:
+def _loader(templates: Mapping[str, str]) -> Callable[[str], tuple[str, str, Callable[[], bool]] | None]:
+    """Templates with Unix line ends and a last newline, whatever editor wrote them.
+
+    A partial without its last newline would join the next one's first line. The name is given as file name
+    too, so that a traceback tells in which template it happened.
+    """
+
+    def load(name: str) -> tuple[str, str, Callable[[], bool]] | None:
+        if name not in templates:
+            return None
+        return templates[name].replace("\r\n", "\n").rstrip("\n") + "\n", name, lambda: True
+
+    return load
+
+
+def _template_fault(error: Exception, identifier: str | None) -> ConfigError:
     """One line that names the template and the line in it."""
     if isinstance(error, jinja2.TemplateSyntaxError):
         where = f"templates/{error.name or 'Dockerfile.j2'}:{error.lineno}"
@@ -151,21 +167,15 @@ def _template_fault(error: jinja2.TemplateError, identifier: str | None) -> Conf
     else:
         where = _raising_line(error)
     cell = f" (cell {identifier})" if identifier else ""
-    return ConfigError(f"{where}: {error.message}{cell}")
+    return ConfigError(f"{where}: {getattr(error, 'message', error)}{cell}")
 
 
 def _raising_line(error: BaseException) -> str:
     """Jinja puts the template's own name and line into the traceback of a run-time error."""
     where = "templates"
-    traceback = error.__traceback__
-    while traceback is not None:
-        name = traceback.tb_frame.f_code.co_filename
-        template = traceback.tb_frame.f_globals.get("__jinja_template__")
-        if template is not None or name.endswith(".j2"):
-            shown = template.name if template is not None else name
-            line = template.get_corresponding_lineno(traceback.tb_lineno) if template else traceback.tb_lineno
-            where = f"templates/{shown}:{line}"
-        traceback = traceback.tb_next
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename.endswith(".j2"):
+            where = f"templates/{frame.filename}:{frame.lineno}"
     return where
 
 
