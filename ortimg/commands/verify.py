@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from ortimg.core.model import Tier
-from ortimg.errors import ConfigError, ExitCode
+from ortimg.errors import ConfigError, EnvironmentFault, ExitCode
 from ortimg.project import CONFIG_NAME, load_project
-from ortimg.verify.report import FindingVerdict, Report, Verdict, encode
+from ortimg.verify.report import FindingVerdict, Report, Verdict, encode, unable
 
 SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
 
@@ -34,10 +34,11 @@ def verify(context: click.Context, targets: tuple[str, ...], tier: str, timeout:
     TARGET is an image reference, a folder with an unpacked root file system, or a selector of cells of
     images.yaml ('1.16.2-*'). Exit code 1 if a target fails, 3 if this machine cannot tell.
     """
-    reports = [
-        _verify(target, Tier(tier), timeout)
-        for target in _resolve(context.find_object(Path) or Path(), targets)
-    ]
+    found = _resolve(context.find_object(Path) or Path(), targets)
+    if len(found) == 1:
+        reports = [_verify(found[0], Tier(tier), timeout)]
+    else:
+        reports = [_verify_or_say_why_not(target, Tier(tier), timeout) for target in found]
     if as_json:
         click.echo(_as_json(reports))
     else:
@@ -57,6 +58,14 @@ def _verify(target: str, tier: Tier, seconds: int) -> Report:
     if Path(target).is_dir():
         return verify_root(Path(target), tier, verifier, seconds)
     return verify_image(Engine(), target, tier, verifier, seconds)
+
+
+def _verify_or_say_why_not(target: str, tier: Tier, seconds: int) -> Report:
+    """One of several targets: that it cannot be looked at does not hide the others."""
+    try:
+        return _verify(target, tier, seconds)
+    except EnvironmentFault as fault:
+        return unable(target, tier, fault.message, fault.hint or "see `ortimg engine`")
 
 
 def _resolve(project: Path, targets: Iterable[str]) -> list[str]:

@@ -90,6 +90,12 @@ def failed(target: str, tier: Tier, check: str, evidence: str, cure: str) -> Rep
     return Report(target=target, tier=tier, verdict=Verdict.FAIL, findings=(finding,))
 
 
+def unable(target: str, tier: Tier, evidence: str, cure: str) -> Report:
+    """The report of a target that this machine could not look at."""
+    finding = Finding(check="verify", verdict=FindingVerdict.SKIPPED, evidence=evidence, cure=cure)
+    return Report(target=target, tier=tier, verdict=Verdict.ENVIRONMENT, findings=(finding,))
+
+
 def with_target(report: Report, target: str) -> Report:
     """The same report, about `target` by the name the user gave it."""
     return msgspec.structs.replace(report, target=target)
