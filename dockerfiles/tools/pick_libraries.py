@@ -22,7 +22,7 @@ def main() -> int:
     args = parser.parse_args()
 
     wanted = set(args.soname)
-    found = {}
+    found: dict[str, str] = {}
     args.into.mkdir(parents=True, exist_ok=True)
     for wheel in sorted(args.wheels.glob("*.whl")):
         with zipfile.ZipFile(wheel) as archive:

@@ -50,6 +50,9 @@ void check_environment(struct scene *scene) {
     if (libcuda != NULL && (strstr(libcuda, "/stubs/") || strstr(libcuda, "/compat/")))
         report_add(scene->report, driver, FAIL, "take that folder out of ld.so.conf.d and LD_LIBRARY_PATH",
                    "libcuda.so.1 is taken from %s, which hides the host's driver", libcuda);
+    else if (libcuda == NULL && loader_find("libnvidia-ml.so.1") != NULL)
+        report_add(scene->report, driver, WARNING, "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+                   "libnvidia-ml.so.1 is there and libcuda.so.1 is not: the driver was handed in without compute");
     else
         report_add(scene->report, driver, OK, NULL, libcuda ? "libcuda.so.1 is at %s" : "no libcuda.so.1%s",
                    libcuda ? libcuda : ": it comes from the host when the container starts");
@@ -133,7 +136,7 @@ void check_base(struct scene *scene) {
     struct names wanted = {0}, missing = {0};
     names_add(&wanted, "libstdc++.so.6");
     names_add(&wanted, "libgcc_s.so.1");
-    names_add(&wanted, "libz.so.1"); // cuDNN 8 and ORT 1.16 NEED it, cuDNN 9 opens it
+    names_add(&wanted, "libz.so.1"); // ORT 1.16 and cuDNN (cnn_infer of 8, graph of 9) are linked to it
     struct libraries found = loader_closure(NULL, &wanted);
     for (size_t i = 0; i < wanted.count; i++) {
         const struct library *library = library_named(&found, wanted.item[i]);

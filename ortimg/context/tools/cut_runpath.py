@@ -17,7 +17,9 @@ import json
 import sys
 from pathlib import Path
 
+from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import StringTableSection, SymbolTableSection
 
 ORIGIN = "$ORIGIN"
 
@@ -43,39 +45,49 @@ def main() -> int:
 def cut(library: Path) -> dict[str, str] | None:
     """Cut one file; None where there was nothing to cut."""
     with library.open("rb") as stream:
-        elf = ELFFile(stream)
-        dynamic = elf.get_section_by_name(".dynamic")
-        strings = elf.get_section_by_name(".dynstr")
-        paths = {
-            tag.entry.d_val: tag.rpath if tag.entry.d_tag == "DT_RPATH" else tag.runpath
-            for tag in dynamic.iter_tags()
-            if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH")
-        }
-        paths = {offset: path for offset, path in paths.items() if path != ORIGIN}
-        if not paths:
-            return None
-        [(offset, before)] = paths.items()
-        if len(before) < len(ORIGIN):
-            raise SystemExit(f"{library}: run path {before!r} is too short to be cut to {ORIGIN}")
-        # Linkers let a string share the tail of a longer one: make sure that nothing else points here.
-        symbols = elf.get_section_by_name(".dynsym").iter_symbols()
-        others = {symbol.entry.st_name for symbol in symbols}
-        others |= {
-            tag.entry.d_val for tag in dynamic.iter_tags() if tag.entry.d_tag in ("DT_NEEDED", "DT_SONAME")
-        }
-        if any(offset <= other <= offset + len(before) for other in others if other):
-            raise SystemExit(f"{library}: the run path {before!r} shares its bytes with another name")
-        position = strings["sh_offset"] + offset
+        wrong = run_paths(ELFFile(stream))
+    if not wrong:
+        return None
     sha256_before = sha256(library)
     with library.open("r+b") as stream:
-        stream.seek(position)
-        stream.write(ORIGIN.encode().ljust(len(before), b"\0"))
+        for position, path in wrong.items():
+            if len(path) < len(ORIGIN):
+                raise SystemExit(f"{library}: run path {path!r} is too short to be cut to {ORIGIN}")
+            stream.seek(position)
+            stream.write(ORIGIN.encode().ljust(len(path), b"\0"))
     return {
-        "before": before,
+        "before": " and ".join(wrong.values()),
         "after": ORIGIN,
         "sha256_before": sha256_before,
         "sha256_after": sha256(library),
     }
+
+
+def run_paths(elf: ELFFile) -> dict[int, str]:
+    """Position in the file → run path, of those that are not `$ORIGIN` already."""
+    dynamic = elf.get_section_by_name(".dynamic")
+    strings = elf.get_section_by_name(".dynstr")
+    symbols = elf.get_section_by_name(".dynsym")
+    if not (
+        isinstance(dynamic, DynamicSection)
+        and isinstance(strings, StringTableSection)
+        and isinstance(symbols, SymbolTableSection)
+    ):
+        raise SystemExit(f"{elf.stream.name}: not a shared library with names")
+    tags = list(dynamic.iter_tags())
+    found = {
+        tag.entry.d_val: strings.get_string(tag.entry.d_val)
+        for tag in tags
+        if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH")
+    }
+    wrong = {offset: path for offset, path in found.items() if path != ORIGIN}
+    # Linkers let a string share the tail of a longer one: make sure that nothing else points into a path.
+    others = {symbol.entry.st_name for symbol in symbols.iter_symbols()} if wrong else set()
+    others |= {tag.entry.d_val for tag in tags if tag.entry.d_tag in ("DT_NEEDED", "DT_SONAME")}
+    for offset, path in wrong.items():
+        if any(offset <= other <= offset + len(path) for other in others if other):
+            raise SystemExit(f"{elf.stream.name}: the run path {path!r} shares its bytes with another name")
+    return {strings["sh_offset"] + offset: path for offset, path in wrong.items()}
 
 
 def sha256(path: Path) -> str:
