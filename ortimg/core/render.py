@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 
@@ -121,7 +122,7 @@ def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: P
                 "title": base.title,
                 "reference": f"{base.image}@{digest}" if digest else base.image,
             },
-            manifest=json.dumps(manifest(cell), indent=2),
+            manifest=msgspec.json.format(msgspec.json.encode(manifest(cell)), indent=2).decode(),
             labels=labels,
         )
     except Exception as error:  # whatever a template's own expression raises: the template is at fault
@@ -179,14 +180,19 @@ def _raising_line(error: BaseException) -> str:
     return where
 
 
+_LINE_ENDS = re.compile(r"[ \t\r]+$", re.MULTILINE)
+_BROKEN_CONTINUATION = re.compile(r"^[ \t]*\\$|\\\n[ \t]*(\n|\Z)", re.MULTILINE)
+
+
 def _normal(text: str) -> str:
     """Unix line ends, no blanks at line ends, exactly one newline at the end of the file."""
-    lines = [line.rstrip() for line in text.replace("\r\n", "\n").split("\n")]
-    return "\n".join(lines).rstrip("\n") + "\n"
+    return _LINE_ENDS.sub("", text).rstrip("\n") + "\n"
 
 
 def _check_continuations(text: str, identifier: str) -> None:
     """A `\\` that continues into nothing swallows the next instruction: refuse it."""
+    if not _BROKEN_CONTINUATION.search(text):
+        return
     lines = text.split("\n")
     for number, (line, following) in enumerate(itertools.pairwise(lines), start=1):
         if line.strip() == "\\":
