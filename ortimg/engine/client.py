@@ -105,6 +105,14 @@ class Engine:
             raise
         return True
 
+    def images_in_use(self) -> dict[str, tuple[str, ...]]:
+        """Id of each image that containers stand on, running or not, and what they are called."""
+        users: dict[str, tuple[str, ...]] = {}
+        for row in self._ask(lambda: self._docker.api.containers(all=True)):
+            name = next(iter(row.get("Names") or ()), row["Id"][:12]).lstrip("/")
+            users[row["ImageID"]] = (*users.get(row["ImageID"], ()), name)
+        return users
+
     def layers(self, reference: str) -> tuple[Layer, ...]:
         """The layers of `reference` with their sizes, lowest first. Raises CheckFailed where it is absent."""
         image = self.inspect(reference)

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 
 from ortimg.core.model import Cell
-from ortimg.engine.cache import prune_cache
+from ortimg.engine.cache import CacheRecord, prune_cache
 from ortimg.engine.check import EngineInfo, require_free_space
 from ortimg.engine.client import Engine
 from ortimg.inputs.cache import Cache
@@ -68,4 +68,9 @@ def prune_intermediates(engine: Engine) -> int:
 
     The steps of the cells stay: with them a changed label or line is a matter of seconds.
     """
-    return prune_cache(engine, lambda record: _INTERMEDIATE.search(record.description) is not None)
+    return prune_cache(engine, is_intermediate)
+
+
+def is_intermediate(record: CacheRecord) -> bool:
+    """Whether a record of the builder is one of the steps of units and roots."""
+    return _INTERMEDIATE.search(record.description) is not None

@@ -46,7 +46,12 @@ def base_root(cache: Cache, name: str, suite: str, stop: threading.Event, say: S
 
 def tools_name(requirements: Path) -> str:
     """Name in the cache of a tools root with these requirements."""
-    return f"base/tools-{sha256_of(requirements)[:16]}/bootstrap"
+    return tools_name_of(sha256_of(requirements))
+
+
+def tools_name_of(sha256: str) -> str:
+    """Name in the cache of a tools root whose requirements have this hash."""
+    return f"base/tools-{sha256[:16]}/bootstrap"
 
 
 def tools_root(cache: Cache, name: str, requirements: Path, stop: threading.Event, say: Say) -> Entry:

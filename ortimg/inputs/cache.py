@@ -26,6 +26,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from ortimg.errors import EnvironmentFault
+from ortimg.inputs.unfinished import Unfinished, unfinished
 
 CHUNK = 1 << 20  # bytes read or written at once
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=-]*)*")
@@ -76,7 +77,7 @@ class Cache:
     def peek(self, name: str) -> Entry | None:
         """What `name` stands for, without reading the blob: good for names and hashes, not for contents."""
         try:
-            entry = msgspec.json.decode(self._index(name).read_bytes(), type=Entry)
+            entry = msgspec.json.decode(self.index_path(name).read_bytes(), type=Entry)
             size = self.path(entry).stat().st_size
         except (OSError, msgspec.DecodeError):
             return None
@@ -87,7 +88,7 @@ class Cache:
 
         A damaged blob is removed, said, and counts as absent.
         """
-        index = self._index(name)
+        index = self.index_path(name)
         entry = self.peek(name)
         if entry is None:
             if index.exists():
@@ -119,6 +120,10 @@ class Cache:
     def path(self, entry: Entry) -> Path:
         """File of the blob. Never write to it."""
         return self.root / "blobs" / "sha256" / entry.sha256
+
+    def index_path(self, name: str) -> Path:
+        """File that tells what `name` stands for."""
+        return self.root / "index" / (self._checked(name) + ".json")
 
     def names(self) -> tuple[str, ...]:
         """All names, sorted."""
@@ -168,7 +173,8 @@ class Cache:
             tmp.mkdir(parents=True, exist_ok=True)
             self.require_space(need)
             with FileLock(self.root / "tmp.lock", thread_local=False):
-                self._sweep(tmp)
+                for dead in unfinished(tmp).dead:
+                    shutil.rmtree(dead, ignore_errors=True)
                 folder = Path(tempfile.mkdtemp(dir=tmp, suffix=".part"))
                 owner = os.open(folder / "owner", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
                 fcntl.flock(owner, fcntl.LOCK_EX)
@@ -201,16 +207,26 @@ class Cache:
             path.replace(blob)
             stat = blob.stat()
             self._verified[digest] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-            _write_atomically(self._index(name), msgspec.json.format(msgspec.json.encode(entry), indent=1))
+            _write_atomically(
+                self.index_path(name), msgspec.json.format(msgspec.json.encode(entry), indent=1)
+            )
         return entry
 
     def drop(self, name: str) -> None:
         """Forget `name`; its blob goes too, unless another name stands for it."""
         entry = self.peek(name)
         with self.guard():
-            self._index(name).unlink(missing_ok=True)
+            self.index_path(name).unlink(missing_ok=True)
             if entry and not any((e := self.peek(n)) and e.sha256 == entry.sha256 for n in self.names()):
                 self.path(entry).unlink(missing_ok=True)
+
+    def unfinished(self) -> Unfinished:
+        """Work that is under way, and what is left of killed runs."""
+        tmp = self.root / "tmp"
+        if not tmp.is_dir():
+            return Unfinished((), ())
+        with self.guard(), FileLock(self.root / "tmp.lock", thread_local=False):
+            return unfinished(tmp)
 
     def require_space(self, need: int) -> None:
         """Raise `EnvironmentFault` unless `need` bytes (and 1 % of the disk) are free."""
@@ -244,31 +260,11 @@ class Cache:
 
     # inside
 
-    def _index(self, name: str) -> Path:
-        return self.root / "index" / (self._checked(name) + ".json")
-
     @staticmethod
     def _checked(name: str) -> str:
         if not _NAME.fullmatch(name) or ".." in name:
             raise ValueError(f"not a cache name: {name!r}")
         return name
-
-    def _sweep(self, tmp: Path) -> None:
-        """Remove the unfinished work of dead processes: those whose lock can be had."""
-        for folder in tmp.glob("*.part"):
-            try:
-                descriptor = os.open(folder / "owner", os.O_RDWR | os.O_CLOEXEC)
-            except OSError:  # killed between the two steps of `workdir`
-                shutil.rmtree(folder, ignore_errors=True)
-                continue
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                continue  # alive
-            else:
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(descriptor)
 
 
 def sha256_of(path: Path) -> str:

@@ -106,7 +106,7 @@ class Origins:
     def _wheel(self, row: OrtRelease, reasons: list[str]) -> tuple[Entry, bool] | None:
         if row.wheel is None:
             return None
-        name, wheel = _wheel_name(row), row.wheel
+        name, wheel = repacked_wheel_name(row), row.wheel
         if (entry := self.cache.get(name)) is not None and _from_pinned(row, entry):
             return entry, True
         self._tell(Kind.ORT, row.key, f"wheel ({reasons[-1]})")
@@ -179,7 +179,7 @@ class Origins:
                 reasons=(*reasons, f"{row.title} cannot be bootstrapped"),
                 hint="let the engine reach Docker Hub, or `docker load` the image there",
             )
-        name, suite = _base_name(row), row.suite
+        name, suite = base_name(row), row.suite
         return self._rooted(
             Kind.BASE,
             row.name,
@@ -229,7 +229,7 @@ class Origins:
         if self.upstream.releases is None:
             return None  # the better origin can be had now
         reason = f"upstream: {self.upstream.releases}"
-        for name in (maven.name(row), _wheel_name(row)):
+        for name in (maven.name(row), repacked_wheel_name(row)):
             if (entry := self.cache.peek(name)) is not None and _from_pinned(row, entry):
                 return self._ort_result(row, entry, cached=True, reasons=(reason,))
         return None
@@ -245,7 +245,7 @@ class Origins:
 
     def known_base(self, row: Base) -> Fetched | None:
         """The base as the cache's index knows it, not read."""
-        return self._known_root(Kind.BASE, row.name, _base_name(row), row.image)
+        return self._known_root(Kind.BASE, row.name, base_name(row), row.image)
 
     def known_tools(self, image: str, requirements: Path) -> Fetched | None:
         """The tools as the cache's index knows them, not read."""
@@ -337,11 +337,13 @@ def _file(cache: Cache, name: str, entry: Entry) -> File:
     return File(name=name, path=cache.path(entry), sha256=entry.sha256, size=entry.size)
 
 
-def _base_name(row: Base) -> str:
+def base_name(row: Base) -> str:
+    """Name in the cache of a bootstrapped base."""
     return f"base/{row.name}/bootstrap"
 
 
-def _wheel_name(row: OrtRelease) -> str:
+def repacked_wheel_name(row: OrtRelease) -> str:
+    """Name in the cache of an archive made of the wheel."""
     return f"ort/{row.key}/wheel"
 
 
