@@ -1,0 +1,33 @@
+"""What the tests on a real engine share. No engine, or a bad one, is an error here: nothing is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from real import MARK, VERIFY, RealCell, make_real_cell
+
+from ortimg.engine.cache import CacheRecord, cache_records, prune_cache
+from ortimg.engine.check import check_engine
+from ortimg.engine.client import Engine
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """A good engine; the error that a user would read, otherwise."""
+    check_engine()
+    return Engine()
+
+
+@pytest.fixture(scope="session")
+def real_cell(engine: Engine) -> Iterator[RealCell]:
+    """1.16.2 for CUDA 11.8 on Debian 12, from real inputs, built once."""
+    cell = make_real_cell(engine)
+    before = {record.id for record in cache_records(engine)}
+
+    def ours(record: CacheRecord) -> bool:
+        new = record.id not in before and not record.shared
+        return new and any(word in record.description for word in (MARK, VERIFY, "ldconfig"))
+
+    yield cell
+    prune_cache(engine, ours)
