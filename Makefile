@@ -62,8 +62,10 @@ test-gpu: $(READY) ## Run the tests that need an NVIDIA GPU
 	$(BIN)/pytest -q tests/gpu
 
 .PHONY: bench
-bench: $(READY) ## Print ratios: planning, rendering, rebuilds
+bench: engine ## Print ratios: planning, rendering, building
 	$(BIN)/python bench/planning.py
+	$(BIN)/python bench/rendering.py
+	$(BIN)/python bench/factory.py
 
 .PHONY: render
 render: $(READY) ## Write the Dockerfiles from images.yaml and templates/
