@@ -52,7 +52,7 @@ def test_the_whole_catalogue_is_looked_at() -> None:
     cells = all_cells()
     assert {row.key for row in CATALOGUE.cuda_sets} == {cell.cuda_set.key for cell in cells}
     assert len({cell.release.key for cell in cells}) > 30
-    assert {cell.release.cuda_major for cell in cells} == {11, 12}
+    assert {cell.release.cuda_major for cell in cells} >= {11, 12}
     assert {cell.base.name for cell in cells} >= {"debian12", "debian13", "ubuntu24.04", "rocky9"}
     assert len(all_files()) == len(cells) + len(SOURCES.context) + 1
 
