@@ -31,6 +31,7 @@ NO_DEVICE(cuLinkDestroy)
 NO_DEVICE(cuModuleGetFunction)
 NO_DEVICE(cuModuleLoadData)
 NO_DEVICE(cuModuleUnload)
+NO_DEVICE(cuTensorMapEncodeTiled) // the provider of 1.30 for CUDA 13 links to it
 
 EXPORT CUresult cuDeviceGetCount(int *count) {
     if (count)
