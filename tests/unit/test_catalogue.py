@@ -152,7 +152,12 @@ def test_archives_that_were_replaced_in_place_have_no_hash() -> None:
 
 
 def test_cuda_sets() -> None:
-    assert [row.key for row in CATALOGUE.cuda_sets] == ["11.8-cudnn8", "12.2-cudnn8", "12.6-cudnn9"]
+    assert [row.key for row in CATALOGUE.cuda_sets] == [
+        "11.8-cudnn8",
+        "12.2-cudnn8",
+        "12.6-cudnn9",
+        "13.0-cudnn9",
+    ]
     for row in CATALOGUE.cuda_sets:
         assert len(row.libraries) == len(set(row.libraries))
         assert row.cudnn_version.startswith(f"{row.cudnn}.")
@@ -162,7 +167,8 @@ def test_cuda_sets() -> None:
         for wheel in row.wheels:
             name, version = wheel.requirement.split("==")
             assert wheel.filename.startswith(f"{name.replace('-', '_')}-{version}-py3-none-manylinux")
-            assert name.endswith(f"-cu{row.major}")
+            # From CUDA 13 on only cuDNN's wheel carries the major in its name.
+            assert name.endswith(f"-cu{row.major}") or (row.major >= 13 and "-cu" not in name[-5:])
     cudnn8 = {name for row in CATALOGUE.cuda_sets if row.cudnn == "8" for name in row.libraries}
     assert "libcudnn_ops_train.so.8" in cudnn8
     assert not {"libcudnn_cnn_train.so.8", "libcudnn_adv_train.so.8"} & cudnn8

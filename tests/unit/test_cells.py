@@ -38,6 +38,7 @@ def test_the_projects_own_matrix() -> None:
     parts = ["1.16.2-cuda11.8", "1.17.1-cuda11.8", "1.17.1-cuda12.2", "1.18.0-cuda11.8", "1.18.0-cuda12.2"]
     expected = [f"{part}-cudnn8-{base}" for part in parts for base in bases]
     expected += ["1.23.2-cuda12.6-cudnn9-debian12", "1.23.2-cuda12.6-cudnn9-debian13"]
+    expected += ["1.30.0-cuda13.0-cudnn9-debian12", "1.30.0-cuda13.0-cudnn9-debian13"]
     assert identifiers(plan) == expected
     assert [row.tags for row in plan.cells if row.tags] == [("latest",)]
     assert [row.identifier for row in plan.excluded] == [f"1.16.2-cuda12.2-cudnn8-{base}" for base in bases]
@@ -88,7 +89,7 @@ CASES = [
         {"matrix": {**GOOD, "cuda": ["11.8", "12.4"]}},
         [
             f'matrix.cuda[1]: "12.4" yields no cell: {NO_CUDA_12}; there is no set of CUDA 12.4 and cuDNN 8 '
-            "libraries; there are 11.8 (cuDNN 8), 12.2 (cuDNN 8), 12.6 (cuDNN 9); "
+            "libraries; there are 11.8 (cuDNN 8), 12.2 (cuDNN 8), 12.6 (cuDNN 9), 13.0 (cuDNN 9); "
             "nearest: 1.18.0-cuda12.2-cudnn8-debian12"
         ],
     ),

@@ -39,7 +39,9 @@ def test_the_projects_own_file_is_what_the_design_says() -> None:
         "flavour": ["runtime"],
     }
     assert [row.values for row in config.include] == [
-        ("1.23.2", "12.6", "9", base, "runtime") for base in ("debian12", "debian13")
+        (ort, cuda, "9", base, "runtime")
+        for ort, cuda in (("1.23.2", "12.6"), ("1.30.0", "13.0"))
+        for base in ("debian12", "debian13")
     ]
     assert [(tag, wish.value) for tag, wish in config.tags] == [("latest", "1.23.2-cuda12.6-cudnn9-debian12")]
     assert config.repository == "onnxruntime-gpu"

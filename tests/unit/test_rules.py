@@ -93,9 +93,9 @@ REFUSED = [
         "1.17.1-cuda11.8-cudnn8-debian12",
     ),
     (
-        "1.27.0 13.0 9 debian12",
-        "no set of CUDA 13.0",
-        "1.27.0-cuda12.6-cudnn9-debian12",
+        "1.27.0 13.1 9 debian12",
+        "no set of CUDA 13.1",
+        "1.27.0-cuda13.0-cudnn9-debian12",
     ),
     (
         "1.16.2 11 8 debian12",
@@ -152,7 +152,7 @@ REFUSED = [
     (
         "1.31.0 12.6 9 debian12",
         "nobody has seen the archive",
-        "1.30.0-cuda12.6-cudnn9-debian12",
+        "1.31.0-cuda13.0-cudnn9-debian12",
     ),
     (
         "1.20.1 12.6 9 centos7",
