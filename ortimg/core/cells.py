@@ -9,6 +9,7 @@ from math import prod
 
 import msgspec
 
+from ortimg.core.aliases import Claim, is_glob, matching, name_problem, resolve
 from ortimg.core.catalogue import Index
 from ortimg.core.config import AXES, Config, ExcludeRow, IncludeRow, Wish
 from ortimg.core.model import Catalogue, Cell, Exclusion
@@ -207,26 +208,33 @@ class _Planner:
     # -- tags
 
     def with_tags(self) -> tuple[Cell, ...]:
-        tags: dict[str, list[str]] = {}
-        for tag, wish in self.config.tags:
-            if wish.value not in self.cells:
-                self._problem(wish.line, wish.path, self._no_cell(wish.value))
-            elif tag in self.cells:
-                message = f"the tag is a cell's own identifier already, and cannot name {wish.value} too"
-                self._problem(wish.line, wish.path, message)
+        wishes = {}
+        for name, wish in self.config.tags:
+            if name_problem(name):
+                continue  # told with the other faults of form
+            claim = Claim(name, wish.value)
+            if wish.value in self.cells or any(matching(wish.value, self.cells.values())):
+                wishes[claim] = wish
             else:
-                tags.setdefault(wish.value, []).append(tag)
+                self._problem(wish.line, wish.path, self._no_cell(wish.value))
+        names, faults = resolve([*wishes], self.cells)
+        for fault in faults:
+            wish = wishes[fault.claim]
+            self._problem(wish.line, wish.path, fault.message)
         return tuple(
-            msgspec.structs.replace(cell, tags=tuple(tags[name])) if name in tags else cell
-            for name, cell in self.cells.items()
+            msgspec.structs.replace(cell, tags=names[identifier]) if identifier in names else cell
+            for identifier, cell in self.cells.items()
         )
 
     def _no_cell(self, identifier: str) -> str:
         for row in self.excluded:
             if identifier == row.identifier:
                 return f"{identifier} is not built: {row.reason}" + _works(row.nearest)
-        found = difflib.get_close_matches(identifier, list(self.cells), n=1, cutoff=0)
-        return f"there is no cell {quote(identifier)}" + _works(found[0] if found else None)
+        found = difflib.get_close_matches(identifier.replace("*", ""), list(self.cells), n=1, cutoff=0)
+        nearest = _works(found[0] if found else None)
+        if is_glob(identifier):
+            return f"{quote(identifier)} matches no cell{nearest}"
+        return f"there is no cell {quote(identifier)}{nearest}"
 
     def _problem(self, line: int, path: Path, message: str, wished: Sequence[str] = ()) -> None:
         """Note a fault; for a combination that was `wished`, with the nearest cell that works."""

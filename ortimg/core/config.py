@@ -10,8 +10,9 @@ import jsonschema_rs
 import msgspec
 
 from ortimg.core import strict_yaml
+from ortimg.core.aliases import name_problem
 from ortimg.core.problems import Path, Problem, config_error, near, quote
-from ortimg.core.tags import repository_problem, tag_problem
+from ortimg.core.tags import repository_problem
 from ortimg.data import images_schema
 
 AXES = ("ort", "cuda", "cudnn", "base", "flavour")
@@ -60,7 +61,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     matrix: dict[str, tuple[Wish, ...]]  # axis → values; empty without a matrix
     include: tuple[IncludeRow, ...] = ()
     exclude: tuple[ExcludeRow, ...] = ()
-    tags: tuple[tuple[str, Wish], ...] = ()  # alias → identifier
+    tags: tuple[tuple[str, Wish], ...] = ()  # name or rule → identifier or glob; core/aliases.py
 
 
 def parse_config(text: str, filename: str) -> Config:
@@ -134,7 +135,7 @@ def _name_problems(config: Config, document: strict_yaml.Document) -> Iterator[P
     if fault := repository_problem(config.repository):
         yield Problem(document.line(("repository",)), ("repository",), fault)
     for tag, wish in config.tags:
-        if fault := tag_problem(tag):
+        if fault := name_problem(tag):
             yield Problem(wish.line, wish.path, fault)
     for row in config.exclude:
         if not row.reason.strip():

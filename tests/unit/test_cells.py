@@ -40,7 +40,10 @@ def test_the_projects_own_matrix() -> None:
     expected += ["1.23.2-cuda12.6-cudnn9-debian12", "1.23.2-cuda12.6-cudnn9-debian13"]
     expected += ["1.30.0-cuda13.0-cudnn9-debian12", "1.30.0-cuda13.0-cudnn9-debian13"]
     assert identifiers(plan) == expected
-    assert [row.tags for row in plan.cells if row.tags] == [("latest",)]
+    tags = {tag: row.identifier for row in plan.cells for tag in row.tags}
+    assert tags["latest"] == tags["1.23"] == "1.23.2-cuda12.6-cudnn9-debian12"
+    assert tags["1.16"] == tags["1.16.2-cuda11"] == "1.16.2-cuda11.8-cudnn8-debian12"
+    assert tags["1.17.1"] == "1.17.1-cuda12.2-cudnn8-debian12"
     assert [row.identifier for row in plan.excluded] == [f"1.16.2-cuda12.2-cudnn8-{base}" for base in bases]
     for row in plan.excluded:
         assert row.reason.startswith("ONNX Runtime 1.16.2 has no release archive for CUDA 12")

@@ -43,7 +43,9 @@ def test_the_projects_own_file_is_what_the_design_says() -> None:
         for ort, cuda in (("1.23.2", "12.6"), ("1.30.0", "13.0"))
         for base in ("debian12", "debian13")
     ]
-    assert [(tag, wish.value) for tag, wish in config.tags] == [("latest", "1.23.2-cuda12.6-cudnn9-debian12")]
+    tags = {tag: wish.value for tag, wish in config.tags}
+    assert tags["latest"] == "1.23.2-cuda12.6-cudnn9-debian12"
+    assert tags["{ort}"] == "*-debian12"
     assert config.repository == "onnxruntime-gpu"
 
 
