@@ -22,7 +22,7 @@ from ortimg.engine.buildx import BuildOutcome
 from ortimg.engine.client import Engine
 from ortimg.engine.failure import BuildFailure
 from ortimg.engine.live import LiveTable
-from ortimg.factory.disk import prune_intermediates
+from ortimg.factory.disk import PARALLEL_BUILDS, prune_intermediates
 from ortimg.factory.images import CellImage, Identities, UnitImage, cell_image, root_reference
 from ortimg.factory.result import CellResult, Outcome
 from ortimg.factory.steps import Builder
@@ -31,7 +31,6 @@ from ortimg.inputs.result import Fetched, Missing
 
 TOOLS_IMAGE = "python:3.11-slim-bookworm"  # the tools stage's own; templates/stages/tools.j2
 WAITING = 64  # threads that wait for inputs and units; they cost nothing
-PARALLEL_BUILDS = 2  # heavy steps are bound by disk and one core each
 
 
 T = TypeVar("T")
@@ -173,6 +172,8 @@ class Factory:
             outcome, verify_seconds = self._builder.cell(
                 image, self._tags(cell), base_reference, lambda step: self._table.step(cell.identifier, step)
             )
+        if not outcome.ok:
+            self._forget(self._tags(cell), image.content)
         self._check(outcome)
         return self._end(
             cell,
@@ -244,11 +245,20 @@ class Factory:
             self._check_cancelled()
             self._table.start(name)
             outcome = build(lambda step: self._table.step(name, step))
+        if not outcome.ok:
+            self._engine.remove(reference)
         with self._mutex:
             self.timing.units += outcome.seconds
         self._table.finish(name, "built" if outcome.ok else "failed")
         prune_intermediates(self._engine)
         self._check(outcome, f"{name}: ")
+
+    def _forget(self, tags: Sequence[str], content: str) -> None:
+        """Take back names that a failed build gave: the engine names an image before it has unpacked it."""
+        for tag in tags:
+            there = self._engine.inspect(tag)
+            if there is not None and there.labels.get("ortimg.content") == content:
+                self._engine.remove(tag)
 
     def _shared(self, name: str, job: Callable[[], str]) -> Future[str]:
         """Run `job` once, whoever asks; in a thread of its own, so that it waits in nobody's way."""

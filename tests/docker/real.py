@@ -57,7 +57,7 @@ class RealCell:
     archive: Path  # ONNX Runtime's, as it was fetched
 
     def build(self, dockerfile: str, folder: Path, contexts: Mapping[str, str] | None = None) -> BuildOutcome:
-        """Build `dockerfile` as `ortimg build` does, with nothing exported or tagged. `folder`: for its files."""
+        """Build `dockerfile` as `ortimg build` does; nothing is exported or tagged. `folder`: scratch."""
         return build_text(dockerfile, folder, {**self.contexts, **(contexts or {})})
 
 
@@ -77,12 +77,12 @@ def build_text(
     )
 
 
-def make_real_cell(engine: Engine) -> RealCell:
+def make_real_cell(engine: Engine, identifier: str = IDENTIFIER) -> RealCell:
     """`ortimg build` of the cell: brings its inputs the first time, and does nothing where it is there."""
-    done = ortimg("build", IDENTIFIER)
+    done = ortimg("build", identifier)
     assert done.returncode == 0, done.stdout + done.stderr
     project = load_project(ROOT)
-    cell = next(cell for cell in project.plan.cells if cell.identifier == IDENTIFIER)
+    cell = next(cell for cell in project.plan.cells if cell.identifier == identifier)
     files = render_project(project)
     with Fetcher(
         Cache.default(),
@@ -100,7 +100,7 @@ def make_real_cell(engine: Engine) -> RealCell:
     root = root_reference(f"base-{base.key}", base.identity) if base.files else None
     return RealCell(
         image=image,
-        reference=f"{project.plan.repository}:{IDENTIFIER}",
+        reference=f"{project.plan.repository}:{identifier}",
         base=root or str(base.image),
         contexts=cell_contexts(image, root),
         dockerfile=files[dockerfile_path(cell)],
