@@ -27,7 +27,7 @@ def remove(*paths: str) -> str:
 
 
 def last_lines(outcome: BuildOutcome, count: int = 5) -> str:
-    """What a person sees of a build that failed, as it must, in the verifier's step, by the verifier's word."""
+    """The end of what a person sees of a build that the verifier failed."""
     assert not outcome.ok
     failure = outcome.failure
     assert failure is not None

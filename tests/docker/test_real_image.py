@@ -178,7 +178,8 @@ def test_licences_and_links(engine: Engine, real_cell: RealCell) -> None:
     script = (
         f"cat {licences}/onnxruntime/LICENSE {licences}/onnxruntime/ThirdPartyNotices.txt | wc -c;"
         f"find {licences} -type f -size +0 | grep -v /onnxruntime/ | grep -c nvidia;"
-        "readlink -f /usr/local/cuda-11.8/lib/libcudart.so.11.0 /opt/onnxruntime/current/lib/libonnxruntime.so.1.16.2;"
+        "readlink -f /usr/local/cuda-11.8/lib/libcudart.so.11.0;"
+        "readlink -f /opt/onnxruntime/current/lib/libonnxruntime.so.1.16.2;"
         'echo "<${LD_LIBRARY_PATH-unset}>"; test ! -e /run/cuda-stub && echo gone'
     )
     shown = engine.run(real_cell.reference, ["sh", "-c", script], limit=LIMIT)

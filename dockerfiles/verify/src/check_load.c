@@ -126,7 +126,8 @@ static void touch(struct scene *scene, struct touch_attempt *attempt, struct nam
                       reading.whole ? text("at \"%s\"", error->name)
                                     : text("%s at \"%s\"", outcome_words(&outcome, scene->seconds), last));
     else if (!reading.whole)
-        report_add(scene->report, check, FAIL, one_release,
+        report_add(scene->report, check, FAIL,
+                   report_failed(scene->report, load_check) ? "cure load.session first, it may be the same" : one_release,
                    "%s: %s at \"%s\", last words: %s", attempt->library, outcome_words(&outcome, scene->seconds), last,
                    last_line(outcome.errors));
     else if (error != NULL && ends_with(error->name, version_check_end))

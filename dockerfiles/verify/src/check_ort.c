@@ -53,6 +53,21 @@ static bool elf_is_sound(struct scene *scene, const char *path, struct elf *elf)
     return fault == NULL;
 }
 
+static bool same_content(const char *one, const char *other) {
+    static char left[1 << 16], right[1 << 16];
+    FILE *first = fopen(one, "rb"), *second = fopen(other, "rb");
+    bool same = first != NULL && second != NULL;
+    for (size_t got = 1; same && got > 0;) {
+        got = fread(left, 1, sizeof left, first);
+        same = fread(right, 1, sizeof right, second) == got && memcmp(left, right, got) == 0;
+    }
+    if (first != NULL)
+        fclose(first);
+    if (second != NULL)
+        fclose(second);
+    return same;
+}
+
 // The cell's own folder must be complete, whatever the loader found.
 static void check_own_folder(struct scene *scene) {
     const struct manifest *manifest = &scene->manifest;
@@ -134,7 +149,7 @@ void check_ort(struct scene *scene) {
         "/usr/lib64/libonnxruntime.so*", "/usr/lib/x86_64-linux-gnu/libonnxruntime.so*",
         "/usr/local/lib/libonnxruntime.so*", "/usr/local/lib64/libonnxruntime.so*",
         "/opt/onnxruntime*/lib/libonnxruntime.so*", "/opt/onnxruntime/*/lib/libonnxruntime.so*"};
-    struct names files = {0}, others = {0};
+    struct names files = {0}, others = {0}, copies = {0}, beside_core = folder_entries(folder_of(scene->core));
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         glob_t found;
         if (glob(places[i], 0, NULL, &found) == 0) {
@@ -146,20 +161,31 @@ void check_ort(struct scene *scene) {
     for (size_t i = 0; i < scene->cache.count; i++)
         if (starts_with(scene->cache.item[i].name, "libonnxruntime.so"))
             names_add_once(&files, scene->cache.item[i].path);
+    for (size_t i = 0; i < beside_core.count; i++)
+        if (starts_with(beside_core.item[i], "libonnxruntime.so"))
+            names_add_once(&files, text("%s/%s", folder_of(scene->core), beside_core.item[i]));
     for (size_t i = 0; i < scene->variable.count; i++)
         names_add_once(&files, text("%s/%s", scene->variable.item[i], scene->core_name));
     for (size_t i = 0; i < files.count; i++) {
         bool known = !is_file(files.item[i]) || same_place(files.item[i], scene->core);
         for (size_t k = 0; k < others.count && !known; k++)
             known = same_place(files.item[i], others.item[k]);
-        // Links beside the core may be copies (cp -L): same folder, so no danger of mixing.
-        if (!known && !same_place(folder_of(files.item[i]), folder_of(scene->core)))
+        for (size_t k = 0; k < copies.count && !known; k++)
+            known = same_place(files.item[i], copies.item[k]);
+        bool beside = same_place(folder_of(files.item[i]), folder_of(scene->core));
+        if (!known && beside && same_content(files.item[i], scene->core))
+            names_add(&copies, files.item[i]);
+        else if (!known)
             names_add(&others, files.item[i]);
     }
     if (others.count > 0)
         report_add(scene->report, single_check, FAIL, "keep one ONNX Runtime in an image and remove the others",
                    "a second ONNX Runtime beside %s: %s", scene->core, names_join(&others, 5));
-    else
+    // What `cp -L` and a COPY with a glob leave. A process that asks by two names gets two run times.
+    if (copies.count > 0)
+        report_add(scene->report, single_check, WARNING, "copy the whole folder: that keeps the links",
+                   "%s has the same content as %s and is no link to it", names_join(&copies, 5), scene->core);
+    if (others.count == 0 && copies.count == 0)
         report_add(scene->report, single_check, OK, NULL, "%s is the only one", scene->core);
 }
 
