@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from ortimg.core.model import Cell
+from ortimg.core.model import Cell, CudaWheel
 from ortimg.engine.cache import CacheRecord, prune_cache
 from ortimg.engine.check import EngineInfo, require_free_space
 from ortimg.engine.client import Engine
+from ortimg.factory.images import PREFIX
 from ortimg.inputs.cache import Cache
 from ortimg.inputs.wheels import name as wheel_name
 
-# Bytes of disk for each byte of a CUDA set's wheels while its unit is built, beside the wheels themselves:
-# the context that is sent (1), the libraries unpacked twice, the unit's image packed and unpacked (1.4 each).
-CUDA_FACTOR = 6
-ORT_BYTES = 2_500_000_000  # the same for one ORT archive, download included: 2.3 GB was the most measured
+PARALLEL_BUILDS = 2  # heavy steps are bound by disk and one core each
+
+# Bytes of disk for each byte of a CUDA set's wheels, measured on the three sets for CUDA 11.8, 12.2 and 12.6.
+CUDA_KEPT = 2.2  # the unit's image, packed (0.75) and unpacked (1.45)
+CUDA_MEANWHILE = 4  # while it is built: the wheels as context, the libraries twice, on their way
+ORT_KEPT = (
+    1_800_000_000  # one ORT archive: packed, and unpacked alone, above CUDA and as the builder keeps it
+)
+CELL_KEPT = 250_000_000  # a base, unpacked above its cell's stack
+ROOTS_KEPT = 1_800_000_000  # tools and bases
 # How the builder calls the records of our units and roots: contexts, unpacking, compiling, the units' copies.
 _INTERMEDIATE = re.compile(
     r"^local source for (ort-archive|cuda-archive|context)$"
@@ -25,36 +33,48 @@ _INTERMEDIATE = re.compile(
     r"|^\[1/1\] ADD root\.tar /$",
     re.DOTALL,
 )
-CELL_BYTES = 500_000_000  # a base, packed, unpacked and as the builder keeps it
 
 
 def require_space(cells: Sequence[Cell], engine: Engine, cache: Cache, info: EngineInfo) -> None:
     """Raise EnvironmentFault, with the need in the message, where a build of `cells` would fill the disk."""
     units = {
-        image.rpartition("/")[2]
-        for row in engine.images(reference="localhost/ortimg/*")
-        for image in row.references
+        image.rpartition("/")[2] for row in engine.images(reference=f"{PREFIX}/*") for image in row.references
     }
-    sets = {cell.cuda_set.key: cell.cuda_set for cell in cells}
-    releases = {cell.release.key for cell in cells}
-    download = sum(
-        wheel.size
-        for row in sets.values()
-        for wheel in row.wheels
-        if cache.peek(wheel_name(wheel.filename)) is None
-    )
-    engine_bytes = len(cells) * CELL_BYTES
-    engine_bytes += sum(
-        CUDA_FACTOR * sum(wheel.size for wheel in row.wheels)
-        for key, row in sets.items()
+    wheels = {cell.cuda_set.key: cell.cuda_set.wheels for cell in cells}
+    new_sets = sorted(
+        sum(wheel.size for wheel in row)
+        for key, row in wheels.items()
         if not any(unit.startswith(f"cuda:{key}-") for unit in units)
     )
-    engine_bytes += sum(
-        ORT_BYTES for key in releases if not any(unit.startswith(f"ort:{key}-") for unit in units)
+    new_releases = [
+        key
+        for key in {cell.release.key for cell in cells}
+        if not any(unit.startswith(f"ort:{key}-") for unit in units)
+    ]
+    kept = CUDA_KEPT * sum(new_sets) + ORT_KEPT * len(new_releases) + CELL_KEPT * len(cells)
+    kept += ROOTS_KEPT if new_sets or new_releases else 0
+    needs = {cache.root: _downloads(wheels.values(), cache)}
+    if info.data_root is not None and info.free_bytes is not None:
+        engine_needs = int(kept + CUDA_MEANWHILE * sum(new_sets[-PARALLEL_BUILDS:]))
+        needs[info.data_root] = engine_needs
+        if _same_disk(info.data_root, cache.root):
+            needs[info.data_root] += needs.pop(cache.root)
+    for path, need in needs.items():
+        require_free_space(path, need, "this build")
+
+
+def _downloads(sets: Iterable[tuple[CudaWheel, ...]], cache: Cache) -> int:
+    """Bytes of the wheels that are not in the cache."""
+    return sum(
+        wheel.size for wheels in sets for wheel in wheels if cache.peek(wheel_name(wheel.filename)) is None
     )
-    if info.data_root is not None:
-        require_free_space(info.data_root, engine_bytes, "the engine, for this build,")
-    require_free_space(cache.root, download, "the cache, for this build,")
+
+
+def _same_disk(one: Path, other: Path) -> bool:
+    try:
+        return one.stat().st_dev == other.stat().st_dev
+    except OSError:
+        return False
 
 
 def builder_name() -> str:

@@ -114,7 +114,8 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
             interrupted = False
             built: dict[str, CellResult] = {}
             if todo:
-                require_space(todo, engine, cache, info)
+                reachable = [cell for cell in todo if fetcher.upstream.may_have(cell)]
+                require_space(reachable, engine, cache, info)
                 try:
                     built = {result.identifier: result for result in factory.build(todo)}
                 except KeyboardInterrupt:

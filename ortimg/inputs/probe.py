@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 import requests
 
+from ortimg.core.model import Cell
 from ortimg.inputs.download import cause
 
 RELEASES = "https://github.com/microsoft/onnxruntime/releases/download"
@@ -21,6 +22,11 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
 
     releases: str | None = None
     hub: str | None = None
+
+    def may_have(self, cell: Cell) -> bool:
+        """Whether an origin that answers, or a fallback, may have the cell's archive and its base."""
+        archive = self.releases is None or cell.release.maven is not None or cell.release.wheel is not None
+        return archive and (self.hub is None or cell.base.suite is not None)
 
 
 def release_prefix() -> str:
