@@ -20,9 +20,7 @@ PARALLEL_BUILDS = 2  # heavy steps are bound by disk and one core each
 # Bytes of disk for each byte of a CUDA set's wheels, measured on the three sets for CUDA 11.8, 12.2 and 12.6.
 CUDA_KEPT = 2.2  # the unit's image, packed (0.75) and unpacked (1.45)
 CUDA_MEANWHILE = 4  # while it is built: the wheels as context, the libraries twice, on their way
-ORT_KEPT = (
-    1_800_000_000  # one ORT archive: packed, and unpacked alone, above CUDA and as the builder keeps it
-)
+ORT_KEPT = 1_800_000_000  # one ORT archive: packed, and unpacked alone, above CUDA, in the builder
 CELL_KEPT = 250_000_000  # a base, unpacked above its cell's stack
 ROOTS_KEPT = 1_800_000_000  # tools and bases
 # How the builder calls the records of our units and roots: contexts, unpacking, compiling, the units' copies.
