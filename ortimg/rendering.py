@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 
+from ortimg.core.front_page import README, cells_table, tags_table, with_tables
 from ortimg.core.lock import Lock
+from ortimg.core.model import Cell
 from ortimg.core.render import DOCKERFILES, Pins, render
+from ortimg.data import images_schema
+from ortimg.generated import SCHEMA_FILE, read_readme
 from ortimg.inputs.lockfile import read_lock
 from ortimg.project import Project
 from ortimg.sources import read_sources
@@ -14,10 +19,21 @@ TEMPLATES = "templates"
 
 
 def render_project(project: Project, lock: Lock | None = None) -> dict[str, str]:
-    """Path → text. A `templates/` folder beside images.yaml replaces partials by name."""
+    """Path → text. A `templates/` folder beside images.yaml replaces partials by name.
+
+    README.md is among them if it has markers for tables: its own text, with those filled in.
+    """
     sources = read_sources(project.root / TEMPLATES)
     pins = pins_of(lock if lock is not None else read_lock(project.root))
-    return render(project.plan.repository, project.plan.cells, sources, pins)
+    files = render(project.plan.repository, project.plan.cells, sources, pins)
+    files[SCHEMA_FILE] = json.dumps(images_schema(), indent=2) + "\n"
+    if (readme := read_readme(project.root)) is not None:
+        files[README] = with_tables(readme, _tables(project.plan.cells))
+    return files
+
+
+def _tables(cells: Sequence[Cell]) -> dict[str, str]:
+    return {"fit": cells_table(cells), "tags": tags_table(cells)}
 
 
 def build_context(files: Mapping[str, str]) -> dict[str, str]:
