@@ -8,7 +8,7 @@ import msgspec
 import yaml
 from packaging.version import Version
 
-from ortimg.core.model import Base, Catalogue, CudaSet, NoAsset, OrtRelease
+from ortimg.core.model import Base, Catalogue, CudaSet, Layout, NoAsset, OrtRelease
 from ortimg.errors import ConfigError
 
 _RowT = TypeVar("_RowT")
@@ -27,6 +27,7 @@ def parse_catalogue(ort: bytes, cuda: bytes, bases: bytes) -> Catalogue:
             row["url"] = url.format(version=row.get("version"), asset=row.get("asset"))
     return Catalogue(
         releases=_rows(releases, OrtRelease, "ort.yaml: releases"),
+        layouts=_rows(ort_data.get("layouts") or [], Layout, "ort.yaml: layouts"),
         no_assets=_rows(ort_data.get("no_assets") or [], NoAsset, "ort.yaml: no_assets"),
         cuda_sets=_rows(_load(cuda, "cuda.yaml").get("cuda_sets") or [], CudaSet, "cuda.yaml: cuda_sets"),
         bases=_rows(_load(bases, "bases.yaml").get("bases") or [], Base, "bases.yaml: bases"),
@@ -61,6 +62,7 @@ class Index:
         self.no_assets = {row.version: row.reason for row in catalogue.no_assets}
         self.sets = {(row.cuda, row.cudnn): row for row in catalogue.cuda_sets}
         self.bases = {row.name: row for row in catalogue.bases}
+        self.layouts = {row.name: row for row in catalogue.layouts}
 
     def release(self, version: str, cuda_major: int) -> OrtRelease | None:
         """The release archive of one version for one CUDA major, if there is one."""

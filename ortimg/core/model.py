@@ -47,6 +47,7 @@ class GpuArchitectures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     sass: tuple[str, ...] = ()
     ptx: tuple[str, ...] = ()
+    ptx_isa: str | None = None  # newest version of the PTX language in it, "7.8": the driver must know it
     confidence: Confidence = Confidence.UNKNOWN
 
 
@@ -63,6 +64,28 @@ class WheelSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     requirement: str  # name==version
     filename: str
     sha256: str
+    gpu: GpuArchitectures | None = None  # GPU code of the wheel's own CUDA provider, a build of its own
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the files of an archive lie. `{version}` stands for the version."""
+
+    name: str  # "A"
+    links: tuple[str, ...]  # in lib/, as `libonnxruntime.so -> libonnxruntime.so.{version}`
+    build_files: tuple[str, ...] = ()  # CMake package and pkg-config file
+    wrong_paths: tuple[str, ...] = ()  # folders that those name and that are not there
+    top_folder: str  # as a rule; the row's own field counts
+    confidence: Confidence = Confidence.UNKNOWN
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something about a release that hurts."""
+
+    what: str
+    issue: str | None = None  # where it was reported: `microsoft/onnxruntime#22703`
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.issue})" if self.issue else self.what
 
 
 class OrtRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,17 +101,23 @@ class OrtRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     url: str
     sha256: str | None = None  # of the archive; None: no public source
     sha256_sources: int = 0  # independent sources of that hash
+    size: int | None = None  # bytes of the archive
     top_folder: str | None = None
+    top_folder_confidence: Confidence = Confidence.MEASURED  # where a folder is named
+    layout: str | None = None  # name of a `Layout`
     soname: str  # of libonnxruntime.so
     needed: tuple[str, ...] = ()  # CUDA part of NEEDED of the CUDA provider
     dlopened: tuple[str, ...] = ()  # CUDA libraries it opens only when it uses them
     needed_confidence: Confidence = Confidence.UNKNOWN
     glibc: str  # lowest glibc
     glibcxx: str  # lowest GLIBCXX of libstdc++
+    abi_confidence: Confidence = Confidence.ONE_SOURCE  # of soname, glibc, glibcxx, executable_stack
+    executable_stack: tuple[str, ...] = ()  # libraries that ask for one: glibc 2.41 and later refuse them
     gpu: GpuArchitectures = GpuArchitectures()
     git_commit: str | None = None
     maven: MavenSource | None = None  # only where the jar is of this CUDA major
     wheel: WheelSource | None = None  # only where the wheel is of this CUDA major and holds the C library
+    faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -116,6 +145,8 @@ class CudaSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cudnn_version: str  # "8.9.6.50"
     glibc: str | None = None  # lowest glibc of its libraries
     glibcxx: str | None = None  # lowest GLIBCXX of libstdc++
+    gpu: dict[str, GpuArchitectures] = {}  # by SONAME: GPU code of the libraries that hold any, measured
+    jit_fails: str | None = None  # what happened when the driver compiled its libraries; None: not tried
     wheels: tuple[CudaWheel, ...]
 
     @property
@@ -160,6 +191,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Facts that do not change with a user's wishes."""
 
     releases: tuple[OrtRelease, ...]
+    layouts: tuple[Layout, ...] = ()
     no_assets: tuple[NoAsset, ...]
     cuda_sets: tuple[CudaSet, ...]
     bases: tuple[Base, ...]

@@ -3,7 +3,8 @@
 The rules, and where they come from:
 
 - An ONNX Runtime built for one CUDA major runs with any CUDA of that major, and with that major only; cuDNN 8
-  and 9 do not replace each other (https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html).
+  and 9 do not replace each other
+  (https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html).
 - Every library that the CUDA provider links to must be in the CUDA set.
 - glibc and libstdc++ of the base must be as new as the symbols that the libraries ask for.
 """
@@ -12,15 +13,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from functools import lru_cache
 
 import msgspec
-from packaging.version import InvalidVersion, Version
 
+from ortimg.core.abi import too_old
 from ortimg.core.catalogue import Index
 from ortimg.core.config import NO_ARM
+from ortimg.core.distance import nearest_version, version_distance
 from ortimg.core.model import Base, Confidence, CudaSet, Flavour, OrtRelease, identifier_of
 from ortimg.core.problems import near, quote
+from ortimg.core.versions import number
 
 DRIVER_LIBRARY = "libcuda.so.1"  # comes from the host when a container starts, never from an image
 _ARM = re.compile(r"(?:^|[^a-z0-9])(?:arm64|aarch64|arm)(?:$|[^a-z0-9])")
@@ -37,12 +39,6 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 Pair = tuple[OrtRelease, CudaSet]
-
-
-@lru_cache(maxsize=1_000)
-def number(version: str) -> tuple[int, ...]:
-    """`2.36` as (2, 36), to compare: as text, 2.4 would be newer than 2.36."""
-    return tuple(int(part) for part in version.split("."))
 
 
 class Rules:
@@ -142,9 +138,8 @@ class Rules:
             known = ", ".join(f"{row.cuda} (cuDNN {row.cudnn})" for row in self._index.catalogue.cuda_sets)
             return Refusal(f"there is no set of CUDA {cuda} and cuDNN {cudnn} libraries; there are {known}")
         if missing := lacking(release, cuda_set):
-            return Refusal(
-                f"the CUDA {cuda} set lacks {', '.join(missing)}, which ONNX Runtime {ort} links to"
-            )
+            named = ", ".join(_with_other(name, cuda_set) for name in missing)
+            return Refusal(f"the CUDA {cuda} set lacks {named}, which ONNX Runtime {ort} links to")
         return release, cuda_set
 
     def _no_release(self, ort: str) -> str:
@@ -164,7 +159,7 @@ class Rules:
         """Why the base is too old for the libraries, or None."""
         key = (release.version, cuda_set.key, base.name)
         if key not in self._fits:
-            self._fits[key] = _too_old(release, cuda_set, base)
+            self._fits[key] = too_old(release, cuda_set, base)
         return self._fits[key]
 
     def nearest(self, ort: str, cuda: str, cudnn: str, base: str) -> str | None:
@@ -184,7 +179,7 @@ class Rules:
             self._ranked[key] = sorted(
                 self._all_pairs(),
                 key=lambda pair: (
-                    _version_distance(ort, pair[0].version),
+                    version_distance(ort, pair[0].version),
                     abs(wished[0] - pair[1].major) if wished else 0,
                     pair[1].cudnn != cudnn,
                     abs(wished[1] - number(pair[1].cuda)[1]) if wished else 0,
@@ -236,9 +231,16 @@ def lacking(release: OrtRelease, cuda_set: CudaSet) -> list[str]:
     return [name for name in (*release.needed, *release.dlopened) if name not in have]
 
 
+def _with_other(name: str, cuda_set: CudaSet) -> str:
+    """The library, with the one of another number that the set has in its place."""
+    stem = name.partition(".so")[0]
+    other = next((library for library in cuda_set.libraries if library.partition(".so")[0] == stem), None)
+    return f"{name} (it has {other})" if other else name
+
+
 def _unsure(release: OrtRelease) -> str | None:
     """Why nobody can know what is in the archive, or None."""
-    detail = f": {release.notes[0]}" if release.notes else ""
+    detail = f": {release.faults[0]}" if release.faults else ""
     if release.cuda_confidence in _UNSURE:
         return f"which CUDA the archive of ONNX Runtime {release.version} is built for is not sure{detail}"
     if release.needed_confidence is Confidence.UNKNOWN:
@@ -248,34 +250,6 @@ def _unsure(release: OrtRelease) -> str | None:
     return None
 
 
-def _too_old(release: OrtRelease, cuda_set: CudaSet, base: Base) -> str | None:
-    ort, cuda = f"ONNX Runtime {release.version}", f"the CUDA {cuda_set.cuda} set"
-    for who, name, need, have in (
-        (ort, "glibc", release.glibc, base.glibc),
-        (ort, "GLIBCXX", release.glibcxx, base.glibcxx),
-        (cuda, "glibc", cuda_set.glibc, base.glibc),
-        (cuda, "GLIBCXX", cuda_set.glibcxx, base.glibcxx),
-    ):
-        if need is not None and (have is None or number(have) < number(need)):
-            return f"{who} needs {name} {need}, {base.title} has {have}"
-    return None
-
-
 def _numbers(version: str) -> tuple[int, int] | None:
     match = re.match(r"([0-9]+)\.([0-9]+)", version)
     return (int(match[1]), int(match[2])) if match else None
-
-
-@lru_cache(maxsize=10_000)
-def _version_distance(wished: str, version: str) -> tuple[int, ...]:
-    """How far apart two versions are: major, minor, patch; among as many minors apart, newer is nearer."""
-    try:
-        a, b = Version(wished), Version(version)
-    except InvalidVersion:
-        return (0, 0, 0, 0)
-    return (abs(a.major - b.major), abs(a.minor - b.minor), int(b < a), abs(a.micro - b.micro))
-
-
-def nearest_version(wished: str, versions: list[str]) -> str:
-    """The version nearest to `wished`."""
-    return min(versions, key=lambda version: _version_distance(wished, version))
