@@ -25,10 +25,11 @@ def render_project(project: Project, lock: Lock | None = None) -> dict[str, str]
     """
     sources = read_sources(project.root / TEMPLATES)
     pins = pins_of(lock if lock is not None else read_lock(project.root))
-    files = render(project.plan.repository, project.plan.cells, sources, pins)
+    plan = project.plan
+    files = render(plan.repository, plan.cells, sources, pins, plan.mirrors.tools_image)
     files[SCHEMA_FILE] = json.dumps(images_schema(), indent=2) + "\n"
     if (readme := read_readme(project.root)) is not None:
-        files[README] = with_tables(readme, _tables(project.plan.cells))
+        files[README] = with_tables(readme, _tables(plan.cells))
     return files
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from ortimg.core.lock import merge, planned
+from ortimg.core.mirrors import NO_MIRRORS, Mirrors
 from ortimg.core.model import Cell
 from ortimg.core.selectors import select
 from ortimg.errors import EnvironmentFault
@@ -35,7 +36,7 @@ def fetch(project: Project, selectors: tuple[str, ...], skip: tuple[str, ...], a
     one could not be had.
     """
     cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
-    results = fetch_all(project.root, cells)
+    results = fetch_all(project.root, cells, project.plan.mirrors)
     if as_json:
         click.echo(json.dumps({"schema": SCHEMA, "inputs": [as_data(result) for result in results]}))
     else:
@@ -49,13 +50,13 @@ def fetch(project: Project, selectors: tuple[str, ...], skip: tuple[str, ...], a
         )
 
 
-def fetch_all(root: Path, cells: tuple[Cell, ...]) -> list[Result]:
+def fetch_all(root: Path, cells: tuple[Cell, ...], mirrors: Mirrors = NO_MIRRORS) -> list[Result]:
     """Fetch every input of `cells`, showing the progress on stderr, and write what was seen to the lock."""
     with show(sys.stderr) as on_update:
         cache = Cache.default(lambda text: click.echo(text, err=True))
         # what the catalogue and the lock both know must agree before anything is fetched
         lock = merge(read_lock(root), planned(cells))
-        with Fetcher(cache, lock=lock, on_update=on_update) as fetcher:
+        with Fetcher(cache, lock=lock, mirrors=mirrors, on_update=on_update) as fetcher:
             futures: dict[tuple[str, str], Future[Result]] = {}
             for cell in cells:
                 futures["ort", cell.release.key] = fetcher.ort(cell.release)

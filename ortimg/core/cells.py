@@ -12,6 +12,7 @@ import msgspec
 from ortimg.core.aliases import Claim, is_glob, matching, name_problem, resolve
 from ortimg.core.catalogue import Index
 from ortimg.core.config import AXES, Config, ExcludeRow, IncludeRow, Wish
+from ortimg.core.mirrors import NO_MIRRORS, Mirrors
 from ortimg.core.model import Catalogue, Cell, Exclusion
 from ortimg.core.problems import Path, Problem, config_error, quote
 from ortimg.core.rules import Refusal, Rules
@@ -26,6 +27,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     repository: str
     cells: tuple[Cell, ...]
     excluded: tuple[Exclusion, ...]
+    mirrors: Mirrors = NO_MIRRORS
 
 
 def plan(config: Config, catalogue: Catalogue) -> Plan:
@@ -41,8 +43,13 @@ def try_plan(config: Config, catalogue: Catalogue) -> tuple[Plan, list[Problem]]
     planner = _Planner(config, Rules(Index(catalogue)))
     planner.matrix()
     planner.include()
-    cells = planner.with_tags()
-    return Plan(repository=config.repository, cells=cells, excluded=tuple(planner.excluded)), planner.problems
+    planned = Plan(
+        repository=config.repository,
+        cells=config.mirrors.apply(planner.with_tags()),
+        excluded=tuple(planner.excluded),
+        mirrors=config.mirrors,
+    )
+    return planned, planner.problems
 
 
 class _RowUse(msgspec.Struct):

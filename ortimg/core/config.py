@@ -11,6 +11,7 @@ import msgspec
 
 from ortimg.core import strict_yaml
 from ortimg.core.aliases import name_problem
+from ortimg.core.mirrors import NO_MIRRORS, Mirrors, mirror_problems
 from ortimg.core.problems import Path, Problem, config_error, near, quote
 from ortimg.core.tags import repository_problem
 from ortimg.data import images_schema
@@ -61,6 +62,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     matrix: dict[str, tuple[Wish, ...]]  # axis → values; empty without a matrix
     include: tuple[IncludeRow, ...] = ()
     exclude: tuple[ExcludeRow, ...] = ()
+    mirrors: Mirrors = NO_MIRRORS
     tags: tuple[tuple[str, Wish], ...] = ()  # name or rule → identifier or glob; core/aliases.py
 
 
@@ -91,6 +93,7 @@ def read_config(text: str, filename: str) -> tuple[Config | None, list[Problem]]
 
 def _build(document: strict_yaml.Document, filename: str) -> Config:
     data: dict[str, Any] = document.data
+    origins = data.get("origins") or {}
     matrix = {
         axis: tuple(_wish(document, value, ("matrix", axis, i)) for i, value in enumerate(values))
         for axis, values in (data.get("matrix") or {}).items()
@@ -121,6 +124,7 @@ def _build(document: strict_yaml.Document, filename: str) -> Config:
         matrix=matrix,
         include=tuple(include),
         exclude=tuple(exclude),
+        mirrors=Mirrors(releases=origins.get("releases"), registry=origins.get("registry")),
         tags=tuple(
             (tag, _wish(document, value, ("tags", tag))) for tag, value in (data.get("tags") or {}).items()
         ),
@@ -134,6 +138,9 @@ def _wish(document: strict_yaml.Document, value: str, path: Path) -> Wish:
 def _name_problems(config: Config, document: strict_yaml.Document) -> Iterator[Problem]:
     if fault := repository_problem(config.repository):
         yield Problem(document.line(("repository",)), ("repository",), fault)
+    for setting, fault in mirror_problems(config.mirrors):
+        path: Path = ("origins", setting)
+        yield Problem(document.line(path), path, fault)
     for tag, wish in config.tags:
         if fault := name_problem(tag):
             yield Problem(wish.line, wish.path, fault)

@@ -12,6 +12,7 @@ import jinja2
 import msgspec
 
 from ortimg.core.bake import bake_file
+from ortimg.core.mirrors import TOOLS_IMAGE
 from ortimg.core.model import Cell, OrtRelease
 from ortimg.errors import ConfigError
 
@@ -34,7 +35,11 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(
-    repository: str, cells: Sequence[Cell], sources: Sources, pins: Pins | None = None
+    repository: str,
+    cells: Sequence[Cell],
+    sources: Sources,
+    pins: Pins | None = None,
+    tools_image: str = TOOLS_IMAGE,
 ) -> dict[str, str]:
     """Return path → text of all generated files: Dockerfiles, their build context, the bake file.
 
@@ -44,7 +49,7 @@ def render(
     pins = pins or Pins()
     files = {f"{DOCKERFILES}/{path}": text for path, text in sources.context.items()}
     for cell in cells:
-        text = _normal(_render_cell(template, repository, cell, pins))
+        text = _normal(_render_cell(template, repository, cell, pins, tools_image))
         _check_continuations(text, cell.identifier)
         files[dockerfile_path(cell)] = text
     files[BAKE_FILE] = json.dumps(bake_file(repository, cells), indent=2) + "\n"
@@ -86,7 +91,7 @@ def ort_prefix(release: OrtRelease) -> str:
     return f"/opt/onnxruntime/{release.version}"
 
 
-def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: Pins) -> str:
+def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: Pins, tools_image: str) -> str:
     release, cuda, base = cell.release, cell.cuda_set, cell.base
     digest = pins.base_digest.get(base.name)
     labels = {
@@ -103,6 +108,7 @@ def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: P
         return template.render(
             identifier=cell.identifier,
             repository=repository,
+            tools={"image": tools_image},
             ort={
                 "version": release.version,
                 "url": release.url,

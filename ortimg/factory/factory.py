@@ -29,7 +29,6 @@ from ortimg.factory.steps import Builder
 from ortimg.inputs.fetch import Fetcher
 from ortimg.inputs.result import Fetched, Missing
 
-TOOLS_IMAGE = "python:3.11-slim-bookworm"  # the tools stage's own; templates/stages/tools.j2
 WAITING = 64  # threads that wait for inputs and units; they cost nothing
 
 
@@ -63,6 +62,7 @@ class Factory:
         files: Mapping[str, str],  # path → text of all generated files
         context: Mapping[str, str],  # path → text of the build context
         tools_requirements: Path,
+        tools_image: str,
         engine: Engine,
         fetcher: Fetcher,
         builder: Builder,
@@ -76,6 +76,7 @@ class Factory:
         self._files = files
         self._context = context
         self._tools_requirements = tools_requirements
+        self._tools_image = tools_image
         self._engine = engine
         self._fetcher = fetcher
         self._builder = builder
@@ -164,7 +165,7 @@ class Factory:
         )
         for wait in waits:
             self._wait(wait)
-        base_reference = None if base_image is None else self._wait(base_image)
+        base_reference = _stands_in(base) if base_image is None else self._wait(base_image)
         with self._turns:
             self._check_cancelled()
             began = time.monotonic()
@@ -220,11 +221,11 @@ class Factory:
         """Image that stands in for the tools stage; None: Docker Hub has the stage's own."""
 
         def fetch() -> Fetched:
-            return self._fetched(self._fetcher.tools(TOOLS_IMAGE, self._tools_requirements))
+            return self._fetched(self._fetcher.tools(self._tools_image, self._tools_requirements))
 
-        tools = self._fetcher.known_tools(TOOLS_IMAGE, self._tools_requirements) or fetch()
+        tools = self._fetcher.known_tools(self._tools_image, self._tools_requirements) or fetch()
         root = self._root("tools", tools, fetch)
-        return None if root is None else self._wait(root)
+        return _stands_in(tools) if root is None else self._wait(root)
 
     def _root(self, name: str, root: Fetched, read: Callable[[], Fetched]) -> Future[str] | None:
         if not root.files:
@@ -325,6 +326,11 @@ class Factory:
 
     def _tags(self, cell: Cell) -> list[str]:
         return [f"{self._repository}:{tag}" for tag in (cell.identifier, *cell.tags)]
+
+
+def _stands_in(image: Fetched) -> str | None:
+    """The image that replaces a stage's own, where this machine has another mirror; None: the stage's own."""
+    return image.image if image.image != image.identity else None
 
 
 def _fill(future: Future[str], job: Callable[[], str]) -> None:

@@ -95,13 +95,18 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
             table.step(f"{update.kind.value} {update.key}", _progress(update))
 
         with Fetcher(
-            cache, lock=lock, on_update=on_update, has_image=lambda name: engine.inspect(name) is not None
+            cache,
+            lock=lock,
+            mirrors=project.plan.mirrors,
+            on_update=on_update,
+            has_image=lambda name: engine.inspect(name) is not None,
         ) as fetcher:
             factory = Factory(
                 project.plan.repository,
                 files,
                 context,
                 project.root / TOOLS_REQUIREMENTS,
+                project.plan.mirrors.tools_image,
                 engine,
                 fetcher,
                 Builder(project.root, work, logs, builder_name(), cancel),

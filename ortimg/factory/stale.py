@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from ortimg.core.content import Unit
 from ortimg.core.lock import Lock, OrtLock
 from ortimg.core.model import Cell, Origin, OrtRelease
 from ortimg.core.render import dockerfile_path
@@ -75,8 +76,6 @@ def wanted_images(
             continue
         seen.add(key)
         known = _archives(cell.release, cache, lock)
-        if not known:
-            prefixes.add(f"{images.PREFIX}/ort:{cell.release.key}-")
         for archive in known or {""}:
             identities = Identities(
                 ort=archive,
@@ -87,7 +86,11 @@ def wanted_images(
                 base_origin=Origin.UPSTREAM,
             )
             made = cell_image(cell, identities, files[dockerfile_path(cell)], context)
-            references.update(unit.reference for unit in made.units.values())
+            for unit in made.units.values():
+                if unit.unit is Unit.ORT and not archive:
+                    prefixes.add(unit.reference.removesuffix(unit.content[:16]))
+                else:
+                    references.add(unit.reference)
     return Wanted(references=frozenset(references), prefixes=tuple(sorted(prefixes)))
 
 

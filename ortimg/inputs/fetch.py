@@ -14,12 +14,13 @@ from threading import Lock as Mutex
 from types import TracebackType
 
 from ortimg.core.lock import Lock, merge
+from ortimg.core.mirrors import NO_MIRRORS, Mirrors
 from ortimg.core.model import Base, CudaSet, OrtRelease
 from ortimg.errors import OrtimgError
 from ortimg.inputs.cache import Cache, StoppedError
 from ortimg.inputs.download import Downloader, WrongFile
 from ortimg.inputs.origins import Origins
-from ortimg.inputs.probe import Upstream, probe
+from ortimg.inputs.probe import Upstream, hub_url, probe, release_prefix
 from ortimg.inputs.result import Fetched, Kind, Missing, OnUpdate, Result, Update, news, summary
 
 WORKERS = 32  # mostly waiting: for the network, or for their turn
@@ -33,7 +34,8 @@ class Fetcher:
     """Brings inputs into the cache on a bounded pool of threads.
 
     `upstream`: the answer of a probe; None: asked once, in the background, now. `lock`: pins besides the
-    catalogue's. `has_image`: whether the engine holds an image already (such a base needs no Docker Hub).
+    catalogue's. `mirrors`: those of images.yaml. `has_image`: whether the engine holds an image already (such
+    a base needs no Docker Hub).
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Fetcher:
         cache: Cache,
         *,
         lock: Lock | None = None,
+        mirrors: Mirrors = NO_MIRRORS,
         upstream: Upstream | None = None,
         on_update: OnUpdate = _ignore,
         has_image: Callable[[str], bool] = lambda _image: False,
@@ -49,8 +52,11 @@ class Fetcher:
         self._lock = lock or Lock()
         self._on_update = on_update
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="fetch")
-        answer = self._pool.submit(lambda: upstream or probe())
-        self._origins = Origins(cache, self._lock, answer, downloader or Downloader(), has_image, on_update)
+        prefix, hub = release_prefix(mirrors.releases), hub_url(mirrors.registry)
+        answer = self._pool.submit(lambda: upstream or probe(prefix, hub))
+        self._origins = Origins(
+            cache, self._lock, answer, downloader or Downloader(), has_image, on_update, mirrors
+        )
         self._futures: dict[tuple[Kind, str], Future[Result]] = {}
         self._seen = Lock()
         self._mutex = Mutex()

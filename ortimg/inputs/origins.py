@@ -8,12 +8,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from ortimg.core.lock import Lock, OrtLock
+from ortimg.core.mirrors import NO_MIRRORS, TOOLS_IMAGE, Mirrors, Reference
 from ortimg.core.model import Base, CudaSet, Origin, OrtRelease
 from ortimg.errors import OrtimgError
 from ortimg.inputs import bootstrap, maven, release, repack, wheels
 from ortimg.inputs.cache import Cache, Entry, StoppedError
 from ortimg.inputs.download import Downloader, HashMismatch, Progress, Unreachable, WrongFile
-from ortimg.inputs.probe import Upstream
+from ortimg.inputs.probe import Upstream, environment_registry
 from ortimg.inputs.result import Fetched, File, Kind, Missing, OnUpdate, Result, Update
 
 PIPS = 2  # pip processes at once, about 40 MB each
@@ -34,6 +35,7 @@ class Origins:
         downloader: Downloader,
         has_image: Callable[[str], bool],
         on_update: OnUpdate,
+        mirrors: Mirrors = NO_MIRRORS,
     ) -> None:
         self.cache = cache
         self.stop = threading.Event()
@@ -42,6 +44,7 @@ class Origins:
         self._downloader = downloader
         self._has_image = has_image
         self._on_update = on_update
+        self._mirrors = mirrors
         self._pips = threading.Semaphore(PIPS)
         # one of each kind: they overlap with downloads, and each takes a core and some memory
         self._unpackers = threading.Semaphore(1)
@@ -66,7 +69,9 @@ class Origins:
                 try:
                     self._tell(Kind.ORT, row.key, "upstream: downloading")
                     progress = self._progress(Kind.ORT, row.key, "upstream")
-                    entry = release.fetch_release(self.cache, row, pin, self._downloader, progress)
+                    entry = release.fetch_release(
+                        self.cache, row, pin, self._downloader, progress, self._mirrors.releases
+                    )
                     return self._ort_result(row, entry)
                 except Unreachable as error:
                     reasons.append(f"upstream: {error.message}")
@@ -167,10 +172,8 @@ class Origins:
         )
 
     def base(self, row: Base) -> Result:
-        if self._has_image(row.image) or self.upstream.hub is None:
-            return Fetched(
-                kind=Kind.BASE, key=row.name, origin=Origin.UPSTREAM, image=row.image, identity=row.image
-            )
+        if (found := self._pullable(Kind.BASE, row.name, row.image)) is not None:
+            return found
         reasons = (f"upstream: {self.upstream.hub}",)
         if row.suite is None:
             return Missing(
@@ -189,8 +192,8 @@ class Origins:
         )
 
     def tools(self, image: str, requirements: Path) -> Result:
-        if self._has_image(image) or self.upstream.hub is None:
-            return Fetched(kind=Kind.TOOLS, key="tools", origin=Origin.UPSTREAM, image=image, identity=image)
+        if (found := self._pullable(Kind.TOOLS, "tools", image)) is not None:
+            return found
         name = bootstrap.tools_name(requirements)
         return self._rooted(
             Kind.TOOLS,
@@ -253,6 +256,23 @@ class Origins:
 
     # inside
 
+    def _pullable(self, kind: Kind, key: str, image: str) -> Fetched | None:
+        """The image, if the engine has it, or can be expected to pull it. Its identity is its own name."""
+        pulled = image
+        if not self._has_image(image):
+            hub = Reference.parse(self._mirrors.image(TOOLS_IMAGE)).registry
+            if Reference.parse(image).registry == hub:  # of other registries nothing is known
+                if self.upstream.hub is not None:
+                    return None
+                if (registry := environment_registry()) is not None:
+                    pulled = self._mirrors.elsewhere(image, registry) + self._digest(key, image)
+        return Fetched(kind=kind, key=key, origin=Origin.UPSTREAM, image=pulled, identity=image)
+
+    def _digest(self, base: str, image: str) -> str:
+        """The lock's pin of a base, as it stands behind a reference."""
+        row = self._lock.bases.get(base)
+        return f"@{row.digest}" if row is not None and row.image == image and row.digest else ""
+
     def _pin(self, row: OrtRelease) -> str | None:
         """The release archive's hash. Catalogue and lock must agree where both have one."""
         locked = self._lock.ort.get(row.key, OrtLock()).upstream
@@ -289,8 +309,9 @@ class Origins:
         )
 
     def _known_root(self, kind: Kind, key: str, name: str, image: str) -> Fetched | None:
-        if self._has_image(image) or (refusal := self.upstream.hub) is None:
-            return Fetched(kind=kind, key=key, origin=Origin.UPSTREAM, image=image, identity=image)
+        if (found := self._pullable(kind, key, image)) is not None:
+            return found
+        refusal = self.upstream.hub
         entry, packages = self.cache.peek(name), self.cache.peek(f"{name}-packages")
         if entry is None or packages is None:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from urllib.parse import urlsplit
@@ -10,11 +11,13 @@ from urllib.parse import urlsplit
 import msgspec
 import requests
 
+from ortimg.core.mirrors import HUB as HUB_NAME
+from ortimg.core.mirrors import RELEASES, Reference
 from ortimg.core.model import Cell
 from ortimg.inputs.download import cause
 
-RELEASES = "https://github.com/microsoft/onnxruntime/releases/download"
 HUB = "https://registry-1.docker.io/v2/"
+_LOOPBACK = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?")
 
 
 class Upstream(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,9 +32,27 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
         return archive and (self.hub is None or cell.base.suite is not None)
 
 
-def release_prefix() -> str:
-    """Where release archives lie: the release host, or the mirror in `ORTIMG_RELEASE_MIRROR`."""
-    return os.environ.get("ORTIMG_RELEASE_MIRROR", "").rstrip("/") or RELEASES
+def release_prefix(mirror: str | None = None) -> str:
+    """Where release archives lie: `ORTIMG_RELEASE_MIRROR`, else images.yaml's, else the release host."""
+    return (os.environ.get("ORTIMG_RELEASE_MIRROR") or mirror or RELEASES).rstrip("/")
+
+
+def environment_registry() -> str | None:
+    """What stands in for Docker Hub, and for images.yaml's mirror of it, on this machine."""
+    return os.environ.get("ORTIMG_REGISTRY_MIRROR", "").rstrip("/") or None
+
+
+def registry_url(registry: str) -> str:
+    """Base address of a registry's API. One on this machine speaks plain HTTP, as engines expect too."""
+    if registry == HUB_NAME:
+        return HUB
+    return f"{'http' if _LOOPBACK.fullmatch(registry) else 'https'}://{registry}/v2/"
+
+
+def hub_url(mirror: str | None = None) -> str:
+    """Base address of the registry that has Docker Hub's images."""
+    prefix = environment_registry() or mirror
+    return registry_url(Reference.parse(f"{prefix}/x").registry if prefix else HUB_NAME)
 
 
 def probe(releases: str | None = None, hub: str = HUB, seconds: float = 3) -> Upstream:
