@@ -24,6 +24,7 @@ from ortimg.errors import EnvironmentFault, ExitCode, OrtimgError
 VERBS = {
     "init": "Start a repository of your own: images.yaml, Makefile, CI.",
     "list": "Show the cells, or why the others are not there.",
+    "fit": "Tell which cells run on a host with this driver and GPU, and why the others do not.",
     "render": "Write the Dockerfiles, or check that they are up to date.",
     "fetch": "Bring the inputs of a build into the cache.",
     "build": "Build images, each verified while it is built.",

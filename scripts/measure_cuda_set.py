@@ -12,7 +12,9 @@ import sys
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from ortimg.core.model import CudaSet, GpuArchitectures
+import msgspec
+
+from ortimg.core.model import CudaSet, LibraryGpu
 from ortimg.data import read_catalogue
 from ortimg.errors import OrtimgError
 from ortimg.inputs.cache import CHUNK, Cache
@@ -24,9 +26,9 @@ from ortimg.measure.fatbin import read_gpu_code
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def measure(cache: Cache, row: CudaSet, wheels: list[Path]) -> dict[str, GpuArchitectures]:
-    """GPU code of the set's libraries by SONAME; those without any are left out."""
-    found: dict[str, GpuArchitectures] = {}
+def measure(cache: Cache, row: CudaSet, wheels: list[Path]) -> tuple[LibraryGpu, ...]:
+    """GPU code of the set's libraries; those without any are left out."""
+    found: list[LibraryGpu] = []
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as package:
             for member in package.namelist():
@@ -39,17 +41,17 @@ def measure(cache: Cache, row: CudaSet, wheels: list[Path]) -> dict[str, GpuArch
                         shutil.copyfileobj(reader, writer, CHUNK)
                     code = read_gpu_code(library)
                 if code.sass or code.ptx:
-                    found[name] = code
-    return found
+                    found.append(LibraryGpu(library=name, **msgspec.structs.asdict(code)))
+    return tuple(found)
 
 
-def as_yaml(gpu: dict[str, GpuArchitectures]) -> str:
+def as_yaml(gpu: tuple[LibraryGpu, ...]) -> str:
     """The lines of the `gpu` field."""
     text = "    gpu:\n"
-    for name, code in gpu.items():
+    for code in gpu:
         sass, ptx = (", ".join(f'"{sm}"' for sm in part) for part in (code.sass, code.ptx))
         isa = f', ptx_isa: "{code.ptx_isa}"' if code.ptx_isa else ""
-        text += f"      {name}: {{sass: [{sass}], ptx: [{ptx}]{isa}, confidence: {code.confidence.value}}}\n"
+        text += f"      - {{library: {code.library}, sass: [{sass}], ptx: [{ptx}]{isa}, confidence: A}}\n"
     return text
 
 

@@ -8,6 +8,7 @@ from ortimg.core.versions import at_least
 # glibc's dlopen refuses libraries that ask for an executable stack from 2.41 on
 # (https://sourceware.org/pipermail/libc-announce/2025/000046.html).
 NO_EXECUTABLE_STACK = "2.41"
+PYTHON_MODULE = "onnxruntime_pybind11_state"  # the extension module of the wheel
 
 
 def too_old(release: OrtRelease, cuda_set: CudaSet, base: Base) -> str | None:
@@ -42,7 +43,9 @@ def stack_warning(release: OrtRelease, glibc: str | None, where: str) -> str | N
     """That a library may be refused for its executable stack, or None."""
     if not release.executable_stack or glibc is None or not at_least(glibc, NO_EXECUTABLE_STACK):
         return None
+    python_only = all(name.startswith(PYTHON_MODULE) for name in release.executable_stack)
+    rest = "; the C libraries ask for none" if python_only else ""
     return (
         f"{', '.join(release.executable_stack)} of ONNX Runtime {release.version} is reported to ask for an "
-        f"executable stack, which glibc {NO_EXECUTABLE_STACK} and later refuse; {where} has {glibc}"
+        f"executable stack, which glibc {NO_EXECUTABLE_STACK} and later refuse; {where} has {glibc}{rest}"
     )

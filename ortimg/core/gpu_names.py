@@ -19,8 +19,8 @@ from ortimg.errors import ConfigError
 # stay.
 _WORDS = {"nvidia", "corporation", "tesla", "geforce", "graphics", "gpu", "generation", "grid", "super"}
 _WORDS |= {"laptop", "mobile", "with", "max", "q", "design", "workstation", "server", "edition"}
-_WORDS |= {"pcie", "pci", "e", "nvl"}
-_FORM = re.compile(r"sxm[0-9]*|hbm[0-9]*e?|[0-9]+gb?|[0-9]+q|dgxs|fhhl|ts|s")
+_WORDS |= {"pcie", "pci", "e", "nvl", "nvgpu"}
+_FORM = re.compile(r"sxm[0-9]*|hbm[0-9]*e?|[0-9]+gb?|[0-9]+[abcq]|dgxs|fhhl")
 _MIG = re.compile(r"\bmig\b.*", re.IGNORECASE)
 
 
@@ -37,9 +37,13 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def key_of(name: str) -> str:
-    """The telling words of a GPU's name, in small letters."""
+    """The telling words of a GPU's name, in small letters and without blanks: `rtx4090`."""
     words = re.split(r"[^a-z0-9]+", _MIG.sub("", name.lower()))
-    return " ".join(word for word in words if word and word not in _WORDS and not _FORM.fullmatch(word))
+    return "".join(word for word in words if word and word not in _WORDS and not _FORM.fullmatch(word))
+
+
+def _flat(capability: Capability) -> int:
+    return capability.major * 10 + capability.minor
 
 
 class GpuNames:
@@ -66,7 +70,7 @@ class GpuNames:
         if (capability := read_capability(text)) is not None:
             if capability not in self._capabilities:
                 known = sorted(self._capabilities)
-                nearest = sorted(known, key=lambda other: (abs(other.major - capability.major), other))[:4]
+                nearest = sorted(known, key=lambda other: abs(_flat(other) - _flat(capability)))[:4]
                 near = ", ".join(str(other) for other in sorted(nearest))
                 raise ConfigError(f"no GPU of compute capability {capability} is known; near: {near}")
             return Gpu(name=None, capability=capability, arm64=self._capabilities[capability])
@@ -86,8 +90,7 @@ class GpuNames:
         return Gpu(name=name, capability=found.capability, arm64=found.arm64 or arm64)
 
     def _near(self, key: str) -> str:
-        words = set(key.split())
-        within = [gpu.name for known, gpu in self._known.items() if words and words <= set(known.split())]
+        within = [gpu.name for known, gpu in self._known.items() if len(key) > 1 and key in known]
         close = difflib.get_close_matches(key, self._known, n=3, cutoff=0.5)
         names = dict.fromkeys([*within[:3], *(self._known[word].name for word in close)])
         return f"; near: {', '.join(str(name) for name in [*names][:4])}" if names else ""

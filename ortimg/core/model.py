@@ -51,6 +51,12 @@ class GpuArchitectures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     confidence: Confidence = Confidence.UNKNOWN
 
 
+class LibraryGpu(GpuArchitectures, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """GPU code of one library of a CUDA set."""
+
+    library: str  # SONAME
+
+
 class MavenSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A Maven jar that holds the same native libraries."""
 
@@ -112,7 +118,7 @@ class OrtRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     glibc: str  # lowest glibc
     glibcxx: str  # lowest GLIBCXX of libstdc++
     abi_confidence: Confidence = Confidence.ONE_SOURCE  # of soname, glibc, glibcxx, executable_stack
-    executable_stack: tuple[str, ...] = ()  # libraries that ask for one: glibc 2.41 and later refuse them
+    executable_stack: tuple[str, ...] = ()  # libraries that ask for one: glibc 2.41 and later refuse these
     gpu: GpuArchitectures = GpuArchitectures()
     git_commit: str | None = None
     maven: MavenSource | None = None  # only where the jar is of this CUDA major
@@ -145,7 +151,7 @@ class CudaSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cudnn_version: str  # "8.9.6.50"
     glibc: str | None = None  # lowest glibc of its libraries
     glibcxx: str | None = None  # lowest GLIBCXX of libstdc++
-    gpu: dict[str, GpuArchitectures] = {}  # by SONAME: GPU code of the libraries that hold any, measured
+    gpu: tuple[LibraryGpu, ...] = ()  # GPU code of the libraries that hold any, measured
     jit_fails: str | None = None  # what happened when the driver compiled its libraries; None: not tried
     wheels: tuple[CudaWheel, ...]
 

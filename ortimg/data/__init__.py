@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ortimg.core.catalogue import parse_catalogue
 from ortimg.core.model import Catalogue
+
+if TYPE_CHECKING:
+    from ortimg.core.host_facts import HostFacts
 
 
 def read_catalogue() -> Catalogue:
@@ -17,6 +20,17 @@ def read_catalogue() -> Catalogue:
     names = ("ort.yaml", "cuda.yaml", "bases.yaml")
     ort, cuda, bases = ((folder / name).read_bytes() for name in names)
     return parse_catalogue(ort, cuda, bases)
+
+
+def read_host_facts() -> HostFacts:
+    """Facts about GPUs, drivers and NVIDIA's images that come with ortimg."""
+    from ortimg.core.host_facts import parse_host_facts  # not for every command
+
+    folder = files(__name__)
+    gpus, drivers, images = (
+        (folder / name).read_bytes() for name in ("gpus.yaml", "drivers.yaml", "nvidia-images.yaml")
+    )
+    return parse_host_facts(gpus, drivers, images)
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import IO
 
 import msgspec
 
+from ortimg.core.abi import PYTHON_MODULE
 from ortimg.core.model import GpuArchitectures, OrtRelease
 from ortimg.core.versions import number
 from ortimg.measure.elf import Library, opened_by_name, read_library
@@ -135,6 +136,10 @@ def _members(archive: Path, tops: set[str]) -> Iterator[_Member]:
             yield _Member("/".join(parts[1:]), link, package.extractfile(info) if info.isreg() else None)
 
 
+def _of_c(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if not name.startswith(PYTHON_MODULE))
+
+
 def differences(row: OrtRelease, found: Measured) -> tuple[str, ...]:
     """Where the files say something else than the row. What a fallback lacks is no difference."""
     said: list[tuple[str, object, object]] = [
@@ -142,7 +147,7 @@ def differences(row: OrtRelease, found: Measured) -> tuple[str, ...]:
         ("needed", tuple(sorted(row.needed)), tuple(sorted(found.needed))),
         ("glibc", row.glibc, found.glibc),
         ("glibcxx", row.glibcxx, found.glibcxx),
-        ("executable_stack", row.executable_stack, found.executable_stack),
+        ("executable_stack", _of_c(row.executable_stack), found.executable_stack),
         ("gpu.sass", row.gpu.sass, found.gpu.sass),
         ("gpu.ptx", row.gpu.ptx, found.gpu.ptx),
         ("gpu.ptx_isa", row.gpu.ptx_isa, found.gpu.ptx_isa),
