@@ -8,14 +8,23 @@ import msgspec
 import yaml
 from packaging.version import Version
 
-from ortimg.core.model import Base, Catalogue, CudaSet, Layout, NoAsset, OrtRelease
+from ortimg.core.model import (
+    Base,
+    Catalogue,
+    CudaSet,
+    Layout,
+    NoAsset,
+    OrtRelease,
+    PythonRelease,
+    PythonSet,
+)
 from ortimg.errors import ConfigError
 
 _RowT = TypeVar("_RowT")
 
 
-def parse_catalogue(ort: bytes, cuda: bytes, bases: bytes) -> Catalogue:
-    """Rows of `ort.yaml`, `cuda.yaml` and `bases.yaml`.
+def parse_catalogue(ort: bytes, cuda: bytes, bases: bytes, python: bytes = b"{}") -> Catalogue:
+    """Rows of `ort.yaml`, `cuda.yaml`, `bases.yaml` and `python.yaml`.
 
     Raises ConfigError, with the file and the row, where a row is not what `core/model.py` describes.
     """
@@ -25,12 +34,17 @@ def parse_catalogue(ort: bytes, cuda: bytes, bases: bytes) -> Catalogue:
     for row in releases:
         if isinstance(row, dict) and "url" not in row:
             row["url"] = url.format(version=row.get("version"), asset=row.get("asset"))
+    python_data = _load(python, "python.yaml")
     return Catalogue(
         releases=_rows(releases, OrtRelease, "ort.yaml: releases"),
         layouts=_rows(ort_data.get("layouts") or [], Layout, "ort.yaml: layouts"),
         no_assets=_rows(ort_data.get("no_assets") or [], NoAsset, "ort.yaml: no_assets"),
         cuda_sets=_rows(_load(cuda, "cuda.yaml").get("cuda_sets") or [], CudaSet, "cuda.yaml: cuda_sets"),
         bases=_rows(_load(bases, "bases.yaml").get("bases") or [], Base, "bases.yaml: bases"),
+        python_releases=_rows(
+            python_data.get("python_releases") or [], PythonRelease, "python.yaml: python_releases"
+        ),
+        python_sets=_rows(python_data.get("python_sets") or [], PythonSet, "python.yaml: python_sets"),
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 from ortimg.core.aliases import Claim, is_glob, matching, name_problem, resolve
 from ortimg.core.catalogue import Index
 from ortimg.core.config import AXES, Config, ExcludeRow, IncludeRow, Wish
+from ortimg.core.flavours import Flavours
 from ortimg.core.mirrors import NO_MIRRORS, Mirrors
 from ortimg.core.model import Catalogue, Cell, Exclusion
 from ortimg.core.problems import Path, Problem, config_error, quote
@@ -40,7 +41,9 @@ def plan(config: Config, catalogue: Catalogue) -> Plan:
 
 def try_plan(config: Config, catalogue: Catalogue) -> tuple[Plan, list[Problem]]:
     """As `plan`, for a caller that reports other faults too."""
-    planner = _Planner(config, Rules(Index(catalogue)))
+    index = Index(catalogue)
+    rules = Rules(index)
+    planner = _Planner(config, rules, Flavours(index, rules))
     planner.matrix()
     planner.include()
     planned = Plan(
@@ -61,9 +64,10 @@ class _RowUse(msgspec.Struct):
 
 
 class _Planner:
-    def __init__(self, config: Config, rules: Rules) -> None:
+    def __init__(self, config: Config, rules: Rules, flavours: Flavours) -> None:
         self.config = config
         self.rules = rules
+        self.flavours = flavours
         self.cells: dict[str, Cell] = {}  # by identifier
         self.places: dict[str, tuple[int, Path]] = {}  # of cells from `include`
         self.excluded: list[Exclusion] = []
@@ -90,7 +94,7 @@ class _Planner:
             found = self._resolve(values)
             matching = [use for use in rows if use.row.matches(values)]
             if isinstance(found, Refusal):
-                reason, nearest = found.reason, self.rules.nearest(*values[:4])
+                reason, nearest = found.reason, self.flavours.nearest(*values)
                 for use in matching:
                     use.impossible += 1
             elif matching:
@@ -127,15 +131,7 @@ class _Planner:
         return list(seen.values())
 
     def _resolve(self, values: Values) -> Cell | Refusal:
-        ort, cuda, cudnn, base, flavour = values
-        kind = self.rules.flavour(flavour)
-        if isinstance(kind, Refusal):
-            return kind
-        found = self.rules.resolve(ort, cuda, cudnn, base)
-        if isinstance(found, Refusal):
-            return found
-        release, cuda_set, row = found
-        return Cell(release=release, cuda_set=cuda_set, base=row, flavour=kind)
+        return self.flavours.cell(*values)
 
     def _exclude(self, values: Values, reason: str, nearest: str | None) -> None:
         named = dict(zip(AXES, values, strict=True))
@@ -166,9 +162,9 @@ class _Planner:
 
     def _nearest_keeping_cuda(self, values: Sequence[str], versions: Iterable[Wish]) -> str | None:
         """The nearest cell, of another version of the axis where only that one keeps the CUDA major."""
-        ort, cuda, cudnn, base = values[:4]
-        first = self.rules.nearest(ort, cuda, cudnn, base)
-        others = (self.rules.nearest(wish.value, cuda, cudnn, base) for wish in versions)
+        ort, cuda, cudnn, base, flavour = values
+        first = self.flavours.nearest(ort, cuda, cudnn, base, flavour)
+        others = (self.flavours.nearest(wish.value, cuda, cudnn, base, flavour) for wish in versions)
         major = f"-cuda{cuda.partition('.')[0]}."
         return next((found for found in (first, *others) if found and major in found), first)
 
@@ -245,7 +241,7 @@ class _Planner:
 
     def _problem(self, line: int, path: Path, message: str, wished: Sequence[str] = ()) -> None:
         """Note a fault; for a combination that was `wished`, with the nearest cell that works."""
-        nearest = self.rules.nearest(*wished[:4]) if wished else None
+        nearest = self.flavours.nearest(*wished) if wished else None
         self.problems.append(Problem(line, path, message + _works(nearest)))
 
 

@@ -14,6 +14,20 @@ class Flavour(StrEnum):
     """What an image is for. `runtime` is not written in an identifier."""
 
     RUNTIME = "runtime"
+    DEVEL = "devel"  # with headers, CMake package, pkg-config file and a compiler
+    # The wheel instead of the archive, on the distribution's own Python of this version.
+    PYTHON3_8 = "python3.8"
+    PYTHON3_9 = "python3.9"
+    PYTHON3_10 = "python3.10"
+    PYTHON3_11 = "python3.11"
+    PYTHON3_12 = "python3.12"
+    PYTHON3_13 = "python3.13"
+    PYTHON3_14 = "python3.14"
+
+    @property
+    def python(self) -> str | None:
+        """Version of the Python that the image has, "3.11"; None for a flavour without one."""
+        return self.value.removeprefix("python") if self.value.startswith("python") else None
 
 
 class Origin(StrEnum):
@@ -94,6 +108,13 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return f"{self.what} ({self.issue})" if self.issue else self.what
 
 
+class DebianHeaders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A Debian package with the headers of the same version; its libraries have no CUDA."""
+
+    package: str
+    suite: str  # where Debian has it: "trixie", or "sid", where it is replaced by the next version one day
+
+
 class OrtRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One release archive of ONNX Runtime GPU for Linux x64: one version for one CUDA major."""
 
@@ -123,6 +144,7 @@ class OrtRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     git_commit: str | None = None
     maven: MavenSource | None = None  # only where the jar is of this CUDA major
     wheel: WheelSource | None = None  # only where the wheel is of this CUDA major and holds the C library
+    headers: DebianHeaders | None = None  # where else its headers are: the fallbacks hold none
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -174,6 +196,55 @@ class CudaSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return tuple(name for wheel in self.wheels for name in wheel.libraries)
 
 
+class Wheel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of PyPI, pinned."""
+
+    requirement: str  # name==version
+    filename: str
+    sha256: str
+    size: int  # bytes
+
+
+class PythonWheel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The wheel of ONNX Runtime GPU for one Python."""
+
+    python: str  # "3.11"
+    filename: str
+    sha256: str
+    size: int  # bytes
+
+
+class PythonRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The wheels of one version of ONNX Runtime GPU; they are all for one CUDA major."""
+
+    version: str
+    cuda_major: int
+    files: tuple[PythonWheel, ...]
+
+
+class PythonSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What ONNX Runtime's wheel imports, for one Python and one NumPy major."""
+
+    python: str
+    numpy: int
+    files: tuple[Wheel, ...]
+
+
+class BasePackages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a distribution calls the packages that flavours need."""
+
+    installer: str  # "apt", "microdnf"
+    devel: tuple[str, ...]
+    python: tuple[str, ...]
+
+
+class BasePython(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A distribution's own Python, /usr/bin/python3."""
+
+    version: str  # "3.11"
+    site: str  # folder of its packages, which it searches for .pth files; no link leads there
+
+
 class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A distribution that cells stand on."""
 
@@ -184,6 +255,14 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     glibcxx: str | None
     confidence: Confidence = Confidence.UNKNOWN
     suite: str | None = None  # Debian suite it can be bootstrapped from
+    packages: BasePackages | None = None  # for flavours that need more than the bare distribution
+    python: BasePython | None = None
+
+    def packages_for(self, flavour: Flavour) -> tuple[str, ...]:
+        """Names of the packages that `flavour` needs here; none for the bare distribution."""
+        if self.packages is None or flavour is Flavour.RUNTIME:
+            return ()
+        return self.packages.devel if flavour is Flavour.DEVEL else self.packages.python
 
 
 class NoAsset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -201,6 +280,8 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     no_assets: tuple[NoAsset, ...]
     cuda_sets: tuple[CudaSet, ...]
     bases: tuple[Base, ...]
+    python_releases: tuple[PythonRelease, ...] = ()
+    python_sets: tuple[PythonSet, ...] = ()
 
 
 def identifier_of(ort: str, cuda: str, cudnn: str, base: str, flavour: str) -> str:
@@ -216,7 +297,19 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     cuda_set: CudaSet
     base: Base
     flavour: Flavour = Flavour.RUNTIME
+    wheels: tuple[Wheel, ...] = ()  # of a Python flavour: ONNX Runtime's first, then what it imports
     tags: tuple[str, ...] = ()  # alias tags besides the identifier
+
+    @property
+    def ort_key(self) -> str:
+        """Name of what ONNX Runtime is taken from: `1.16.2-cuda11`, `1.17.1-cuda11-python3.11`."""
+        return f"{self.release.key}-{self.flavour.value}" if self.flavour.python else self.release.key
+
+    @property
+    def base_key(self) -> str:
+        """Name of what the cell stands on: `debian12`, `debian12-devel`."""
+        bare = self.flavour is Flavour.RUNTIME
+        return self.base.name if bare else f"{self.base.name}-{self.flavour.value}"
 
     @property
     def identifier(self) -> str:

@@ -164,7 +164,7 @@ class Rules:
 
     def nearest(self, ort: str, cuda: str, cudnn: str, base: str) -> str | None:
         """Identifier of the runtime cell that works and differs least; the version is given up last."""
-        for release, cuda_set in self._rank(ort, cuda, cudnn):
+        for release, cuda_set in self.ranked(ort, cuda, cudnn):
             key = (release.version, cuda_set.key, base)
             if key not in self._near_bases:
                 self._near_bases[key] = self._nearest_base(release, cuda_set, base)
@@ -172,7 +172,8 @@ class Rules:
                 return identifier_of(release.version, cuda_set.cuda, cuda_set.cudnn, found, Flavour.RUNTIME)
         return None
 
-    def _rank(self, ort: str, cuda: str, cudnn: str) -> list[Pair]:
+    def ranked(self, ort: str, cuda: str, cudnn: str) -> list[Pair]:
+        """Every release with every CUDA set that it fits, the one most like the wish first."""
         key = (ort, cuda, cudnn)
         if key not in self._ranked:
             wished = _numbers(cuda)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def read_catalogue() -> Catalogue:
     """The catalogue that comes with ortimg."""
     folder = files(__name__)
-    names = ("ort.yaml", "cuda.yaml", "bases.yaml")
-    ort, cuda, bases = ((folder / name).read_bytes() for name in names)
-    return parse_catalogue(ort, cuda, bases)
+    names = ("ort.yaml", "cuda.yaml", "bases.yaml", "python.yaml")
+    ort, cuda, bases, python = ((folder / name).read_bytes() for name in names)
+    return parse_catalogue(ort, cuda, bases, python)
 
 
 def read_host_facts() -> HostFacts:
