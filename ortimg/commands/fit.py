@@ -43,9 +43,7 @@ REPOSITORY = "onnxruntime-gpu"  # with --all, outside a project
 @click.option("--cuda", metavar="VERSION", help="Only cells of this CUDA version or major.")
 @click.option("--cudnn", metavar="MAJOR", help="Only cells of this cuDNN.")
 @click.option("--base", metavar="NAME", help="Only cells on this base.")
-@click.option(
-    "--all", "whole", is_flag=True, help="Ask about the whole catalogue, not only images.yaml."
-)
+@click.option("--all", "whole", is_flag=True, help="Ask about the whole catalogue, not only images.yaml.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_context
 def fit(
@@ -90,7 +88,9 @@ def fit(
     try:
         cells = wished(cells, wish, index=index, rules=rules, facts=facts, whole=whole)
     except ConfigError as error:
-        raise ConfigError(error.message, hint=error.hint or _about_driver(wish, host.driver, drivers)) from None
+        raise ConfigError(
+            error.message, hint=error.hint or _about_driver(wish, host.driver, drivers)
+        ) from None
     answers = fit_cells(cells, host, drivers)
     if as_json:
         click.echo(json.dumps(as_data(answers, host, repository)))
@@ -222,13 +222,12 @@ def _cells(rows: Sequence[Answer]) -> list[str]:
 
 def _stem(answer: Answer) -> tuple[str, str | None]:
     """What the identifiers of all bases share, of the cell and of the nearest one on the same base."""
-    cell = answer.cell
-    stem = cell.identifier[: cell.identifier.index(f"-{cell.base.name}") + 1]
-    end = f"-{cell.base.name}"
-    nearest = answer.nearest
+    identifier, nearest = answer.cell.identifier, answer.nearest
+    at = identifier.index(f"-{answer.cell.base.name}") + 1
+    end = identifier[at - 1 :]
     if nearest is not None and nearest.endswith(end):
         nearest = f"{nearest.removesuffix(end)}-…"
-    return stem, nearest
+    return identifier[:at], nearest
 
 
 def _best(answers: Sequence[Answer]) -> Answer | None:

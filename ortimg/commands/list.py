@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from ortimg.core.cautions import cautions
 from ortimg.core.config import AXES
 from ortimg.core.model import Cell, Exclusion
 from ortimg.core.selectors import select
@@ -29,6 +30,9 @@ def list(
     SELECTOR is a glob over identifiers and tags, such as '1.16.2-*'; without one, every cell is shown.
     """
     cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
+    if not as_json:
+        for text, names in cautions(cells).items():
+            click.echo(f"warning: {', '.join(names)}: {text}", err=True)
     if as_json:
         click.echo(json.dumps(as_data(cells, project.plan.excluded)))
     elif excluded:
@@ -56,6 +60,9 @@ def as_data(cells: Sequence[Cell], excluded: Sequence[Exclusion]) -> dict[str, o
         "excluded": [
             {**{axis: getattr(row, axis) for axis in AXES}, "reason": row.reason, "nearest": row.nearest}
             for row in excluded
+        ],
+        "warnings": [
+            {"identifier": name, "warning": text} for text, names in cautions(cells).items() for name in names
         ],
     }
 

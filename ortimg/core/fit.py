@@ -10,8 +10,10 @@ from packaging.version import Version
 from ortimg.core.distance import version_distance
 from ortimg.core.drivers import Drivers
 from ortimg.core.fit_rules import RANK, Finding, Host, Verdict, findings
-from ortimg.core.model import Cell
+from ortimg.core.model import Cell, OrtRelease
 from ortimg.core.versions import number
+
+_Pair = tuple[str, str, bool]  # release, CUDA set, whether ONNX Runtime is the wheel
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,15 +39,15 @@ class _Judged(msgspec.Struct, frozen=True):
 
 def fit(cells: Sequence[Cell], host: Host, drivers: Drivers) -> tuple[Answer, ...]:
     """An answer for every cell, best first: by verdict, then the newest ONNX Runtime, CUDA and cuDNN."""
-    judged: dict[tuple[str, str], _Judged] = {}
+    judged: dict[_Pair, _Judged] = {}
     for cell in cells:
         if _pair(cell) not in judged:
-            judged[_pair(cell)] = _judge(findings(cell.release, cell.cuda_set, host, drivers))
-    good: dict[tuple[str, str], dict[str, Cell]] = {}  # pairs that fit → their cells by base
+            judged[_pair(cell)] = _judge(findings(_loaded(cell), cell.cuda_set, host, drivers))
+    good: dict[_Pair, dict[str, Cell]] = {}  # pairs that fit → their cells by base
     for cell in cells:
         if judged[_pair(cell)].verdict in (Verdict.NATIVE, Verdict.JIT):
             good.setdefault(_pair(cell), {}).setdefault(cell.base.name, cell)
-    nearest: dict[tuple[str, str], dict[str, Cell] | None] = {}
+    nearest: dict[_Pair, dict[str, Cell] | None] = {}
     answers: list[Answer] = []
     for cell in cells:
         pair, found = _pair(cell), judged[_pair(cell)]
@@ -59,8 +61,16 @@ def fit(cells: Sequence[Cell], host: Host, drivers: Drivers) -> tuple[Answer, ..
     return tuple(sorted(answers, key=_rank))
 
 
-def _pair(cell: Cell) -> tuple[str, str]:
-    return (cell.release.key, cell.cuda_set.key)
+def _pair(cell: Cell) -> _Pair:
+    return (cell.release.key, cell.cuda_set.key, cell.flavour.python is not None)
+
+
+def _loaded(cell: Cell) -> OrtRelease:
+    """What the cell holds: a Python flavour holds the wheel, a build of its own."""
+    release = cell.release
+    if cell.flavour.python is None or release.wheel is None or release.wheel.gpu is None:
+        return release
+    return msgspec.structs.replace(release, gpu=release.wheel.gpu, wheel=None)
 
 
 def _judge(found: Sequence[Finding]) -> _Judged:
@@ -71,7 +81,7 @@ def _judge(found: Sequence[Finding]) -> _Judged:
     return _Judged(verdict, tuple(finding.text for finding in ordered))
 
 
-def _nearest(cell: Cell, good: dict[tuple[str, str], dict[str, Cell]]) -> dict[str, Cell] | None:
+def _nearest(cell: Cell, good: dict[_Pair, dict[str, Cell]]) -> dict[str, Cell] | None:
     """Cells of the pair that fits and differs least: by version, then by CUDA."""
     wished = cell.cuda_set
 

@@ -154,8 +154,7 @@ def _set_code(
         names = _few([code.library for code in missing])
         yield Finding(
             Verdict.REFUSED,
-            f"{names} of {name} has no code for compute capability {capability}: "
-            f"{told(missing[0])}",
+            f"{names} of {name} has no code for compute capability {capability}: {told(missing[0])}",
         )
     compiled = [code for code in cuda_set.gpu if match(code, capability) is Match.JIT]
     if not compiled:

@@ -46,18 +46,20 @@ def find_image(
 
 def _nearest(images: Sequence[NvidiaImage], cuda: str, cudnn: str, distro: str, kind: str) -> str | None:
     """The tag with the wished cuDNN whose CUDA and distro are nearest, in this order."""
-    wished = number(cuda)
-
-    def distance(row: NvidiaImage) -> tuple[int, int]:
-        have = number(row.cuda)
-        return abs(have[0] - wished[0]), abs(have[1] - (wished[1] if len(wished) > 1 else 0))
+    wished = _flat(cuda)
 
     good = [row for row in images if _major(row.cudnn) == cudnn and row.distros]
     if not good:
         return None
     with_distro = [row for row in good if distro in row.distros]
-    best = min(with_distro or good, key=distance)
+    best = min(with_distro or good, key=lambda row: abs(_flat(row.cuda) - wished))
     return _tag(best, kind, distro if distro in best.distros else best.distros[0])
+
+
+def _flat(cuda: str) -> int:
+    """12.4.1 as 124: the minors of CUDA go up to 9, and 13.0 comes next to 12.9."""
+    major, minor = (*number(cuda), 0)[:2]
+    return major * 10 + minor
 
 
 def _major(version: str) -> str:

@@ -69,6 +69,19 @@ def test_excluded(project: Path) -> None:
     )
 
 
+def test_warnings(tmp_path: Path) -> None:
+    rows = [cell("1.16.3", "11.8", base=base) for base in ("debian12", "debian13")]
+    (tmp_path / "images.yaml").write_text(images(include=rows))
+    result = ortimg("list", folder=tmp_path)
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr.startswith("warning: 1.16.3-cuda11.8-cudnn8-debian13: ")
+    assert "executable stack, which glibc 2.41 and later refuse; Debian 13 (trixie) has 2.41" in result.stderr
+    (row,) = json.loads(ortimg("list", "--json", folder=tmp_path).stdout)["warnings"]
+    assert row["identifier"] == "1.16.3-cuda11.8-cudnn8-debian13"
+    assert f": {row['warning']}\n" in result.stderr
+
+
 def test_nothing_excluded(tmp_path: Path) -> None:
     (tmp_path / "images.yaml").write_text(images(include=[cell("1.16.2", "11.8")]))
     assert (
@@ -108,7 +121,7 @@ def test_json(project: Path) -> None:
         (["list", "1.99*"], '"1.99*" matches no cell', "`ortimg list` shows every cell."),
         (["list", "--nope"], "No such option", "Try `ortimg list --help`."),
         (["lsit"], "no command 'lsit'. Did you mean list?", "Try `ortimg --help`."),
-        (["frobnicate"], "Commands are init, list, render", "Try `ortimg --help`."),
+        (["frobnicate"], "Commands are init, list, fit", "Try `ortimg --help`."),
     ],
 )
 def test_wrong_use(project: Path, arguments: list[str], words: str, next_step: str) -> None:

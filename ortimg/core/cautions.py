@@ -1,0 +1,17 @@
+"""What is worth a warning about a cell that can be built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortimg.core.abi import stack_warning
+from ortimg.core.model import Cell
+
+
+def cautions(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
+    """Warnings, each with the identifiers of the cells that it is about."""
+    found: dict[str, tuple[str, ...]] = {}
+    for cell in cells:
+        if text := stack_warning(cell.release, cell.base.glibc, cell.base.title):
+            found[text] = (*found.get(text, ()), cell.identifier)
+    return found
