@@ -15,8 +15,8 @@ from ortimg.core.abi import host_too_old, stack_warning
 from ortimg.core.drivers import Driver, Drivers, Runs
 from ortimg.core.gpu import Capability, Match, architecture, match
 from ortimg.core.gpu_names import Gpu
-from ortimg.core.versions import number
 from ortimg.core.model import Confidence, CudaSet, GpuArchitectures, OrtRelease
+from ortimg.core.versions import number
 
 
 class Verdict(StrEnum):
