@@ -26,6 +26,7 @@ VERBS = {
     "list": "Show the cells, or why the others are not there.",
     "fit": "Tell which cells run on a host with this driver and GPU, and why the others do not.",
     "render": "Write the Dockerfiles, or check that they are up to date.",
+    "lock": "Pin archives, wheels and base images; see whether the pins hold.",
     "fetch": "Bring the inputs of a build into the cache.",
     "build": "Build images, each verified while it is built.",
     "verify": "Check an image or an unpacked root, whoever built it.",

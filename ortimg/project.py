@@ -19,6 +19,7 @@ from ortimg.data import read_catalogue
 from ortimg.errors import ConfigError
 
 CONFIG_NAME = "images.yaml"
+OWN_CATALOGUE = "catalogue"  # folder of a user's own rows
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -35,7 +36,7 @@ def load_project(folder: Path) -> Project:
     """Read and plan the project in `folder`. Raises ConfigError with every fault of its images.yaml."""
     root = folder.resolve()
     text = strict_yaml.decode(_read(root), CONFIG_NAME)
-    catalogue = read_catalogue()
+    catalogue = _with_own_rows(read_catalogue(), root / OWN_CATALOGUE)
     config, problems = read_config(text, CONFIG_NAME)
     if config is None:
         raise config_error(CONFIG_NAME, problems)
@@ -45,6 +46,18 @@ def load_project(folder: Path) -> Project:
     if problems:
         raise config_error(CONFIG_NAME, problems)
     return Project(root=root, plan=plan, catalogue=catalogue)
+
+
+def _with_own_rows(catalogue: Catalogue, folder: Path) -> Catalogue:
+    files = sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml"))
+    if not files:
+        return catalogue
+    from ortimg.core.own_rows import with_own_rows  # most projects have none
+
+    texts = {
+        path.name: strict_yaml.decode(path.read_bytes(), f"{OWN_CATALOGUE}/{path.name}") for path in files
+    }
+    return with_own_rows(catalogue, texts)
 
 
 def _read(root: Path) -> bytes:

@@ -24,8 +24,8 @@ def render_project(project: Project, lock: Lock | None = None) -> dict[str, str]
     README.md is among them if it has markers for tables: its own text, with those filled in.
     """
     sources = read_sources(project.root / TEMPLATES)
-    pins = pins_of(lock if lock is not None else read_lock(project.root))
     plan = project.plan
+    pins = pins_of(lock if lock is not None else read_lock(project.root), plan.cells)
     files = render(plan.repository, plan.cells, sources, pins, plan.mirrors.tools_image)
     files[SCHEMA_FILE] = json.dumps(images_schema(), indent=2) + "\n"
     if (readme := read_readme(project.root)) is not None:
@@ -46,9 +46,17 @@ def build_context(files: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def pins_of(lock: Lock) -> Pins:
-    """What rendering takes from the lock: hashes of release archives, digests of bases."""
+def pins_of(lock: Lock, cells: Sequence[Cell]) -> Pins:
+    """What rendering takes from the lock: hashes of release archives, digests of bases.
+
+    A digest that was resolved for another image, as before a mirror was set, pins nothing.
+    """
+    images = {cell.base.name: cell.base.image for cell in cells}
     return Pins(
         ort_sha256={key: row.upstream for key, row in lock.ort.items() if row.upstream},
-        base_digest={name: base.digest for name, base in lock.bases.items() if base.digest},
+        base_digest={
+            name: base.digest
+            for name, base in lock.bases.items()
+            if base.digest and images.get(name) == base.image
+        },
     )

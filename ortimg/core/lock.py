@@ -24,10 +24,18 @@ class Repacked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tar: str | None = None  # sha256 of the uncompressed archive: the same with every zlib
 
 
+class Asset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the release host says of a file: tells a file that was replaced where no hash is known."""
+
+    size: int  # bytes
+    updated: str  # as the host writes it, "2023-11-08T21:37:41Z"
+
+
 class OrtLock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One ORT archive, by origin."""
 
     upstream: str | None = None  # sha256 of the release archive
+    asset: Asset | None = None
     maven: Repacked | None = None
     wheel: Repacked | None = None
 
@@ -46,6 +54,7 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ort: dict[str, OrtLock] = {}  # by release key, "1.16.2-cuda11"
     cuda: dict[str, dict[str, str]] = {}  # by set key, "11.8-cudnn8": wheel file name to sha256
     bases: dict[str, BaseLock] = {}
+    tags: dict[str, str] = {}  # more names of cells: name to identifier; only `ortimg lock` writes them
 
 
 def parse(text: str, filename: str = "images.lock") -> Lock:
@@ -72,7 +81,9 @@ def planned(cells: Iterable[Cell]) -> Lock:
     ort: dict[str, OrtLock] = {}
     cuda: dict[str, dict[str, str]] = {}
     bases: dict[str, BaseLock] = {}
+    tags: dict[str, str] = {}
     for cell in cells:
+        tags |= dict.fromkeys(cell.tags, cell.identifier)
         release, cuda_set, base = cell.release, cell.cuda_set, cell.base
         ort[release.key] = OrtLock(
             upstream=release.sha256,
@@ -81,11 +92,11 @@ def planned(cells: Iterable[Cell]) -> Lock:
         )
         cuda[cuda_set.key] = {wheel.filename: wheel.sha256 for wheel in cuda_set.wheels}
         bases[base.name] = BaseLock(image=base.image)
-    return Lock(ort=ort, cuda=cuda, bases=bases)
+    return Lock(ort=ort, cuda=cuda, bases=bases, tags=tags)
 
 
 def merge(lock: Lock, news: Lock) -> Lock:
-    """`lock` with what `news` adds; a hash that is there already is never changed.
+    """`lock` with what `news` adds; a hash that is there already is never changed, and no tag.
 
     Raises `EnvironmentFault` where both name a hash for one file and the two differ.
     """
@@ -94,6 +105,7 @@ def merge(lock: Lock, news: Lock) -> Lock:
         old = ort.get(key, OrtLock())
         ort[key] = OrtLock(
             upstream=_agreed(f"{key} (upstream)", old.upstream, new.upstream),
+            asset=old.asset or new.asset,
             maven=_repacked(f"{key} (maven)", old.maven, new.maven),
             wheel=_repacked(f"{key} (wheel)", old.wheel, new.wheel),
         )
@@ -110,7 +122,7 @@ def merge(lock: Lock, news: Lock) -> Lock:
             bases[name] = base
         elif before.digest is None:
             bases[name] = BaseLock(image=base.image, digest=base.digest)
-    return Lock(ort=ort, cuda=cuda, bases=bases)
+    return Lock(ort=ort, cuda=cuda, bases=bases, tags=lock.tags)
 
 
 def _repacked(what: str, old: Repacked | None, new: Repacked | None) -> Repacked | None:
@@ -126,6 +138,6 @@ def _agreed(what: str, old: str | None, new: str | None) -> str | None:
     if old is not None and new is not None and old != new:
         raise EnvironmentFault(
             f"{what}: sha256 is {new}, images.lock says {old}: re-uploaded upstream or damaged in transit",
-            "if the change is wanted, remove that line from images.lock and fetch again",
+            "`ortimg lock --check` shows what differs, and `ortimg lock --update` takes it",
         )
     return old if old is not None else new

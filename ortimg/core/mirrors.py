@@ -99,13 +99,14 @@ def mirrored_image(reference: str, registry: str | None) -> str:
 
 def mirror_problems(mirrors: Mirrors) -> Iterator[tuple[str, str]]:
     """Setting → what is wrong with it."""
-    if mirrors.releases is not None and (fault := _url_problem(mirrors.releases)):
+    if mirrors.releases is not None and (fault := url_problem(mirrors.releases)):
         yield "releases", fault
     if mirrors.registry is not None and (fault := _registry_problem(mirrors.registry)):
         yield "registry", fault
 
 
-def _url_problem(url: str) -> str | None:
+def url_problem(url: str) -> str | None:
+    """Why an address cannot stand in a Dockerfile, or None."""
     if "@" in urlsplit(url).netloc:
         return "a password in an address would be in every Dockerfile; leave it out"
     if not url.startswith(("http://", "https://")):

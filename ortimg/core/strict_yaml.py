@@ -7,6 +7,7 @@ write instead.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -48,8 +49,11 @@ def decode(raw: bytes, filename: str) -> str:
         raise config_error(filename, [problem]) from None
 
 
-def read(text: str) -> Document:
-    """Read one YAML document. Never raises: what cannot be read at all is a problem of an empty document."""
+def read(text: str, kinds: Collection[str] = ()) -> Document:
+    """Read one YAML document. Never raises: what cannot be read at all is a problem of an empty document.
+
+    `kinds`: scalars besides texts that are no fault: "int", "bool". They are read as what they are.
+    """
     text = text.removeprefix("\ufeff")
     loader: yaml.CSafeLoader | None = None
     try:
@@ -57,7 +61,7 @@ def read(text: str) -> Document:
         node = loader.get_single_node()
         if node is None:
             return _broken(1, "the file is empty")
-        walker = _Walker(loader)
+        walker = _Walker(loader, kinds)
         data = walker.walk(node, ())
     except yaml.reader.ReaderError as error:
         return _broken(text.count("\n", 0, error.position) + 1, f"a control character, {error.character!r}")
@@ -100,8 +104,9 @@ def _syntax(text: str, error: yaml.MarkedYAMLError) -> Document:
 class _Walker:
     """Turns nodes into data, and collects lines and faults."""
 
-    def __init__(self, loader: yaml.CSafeLoader) -> None:
+    def __init__(self, loader: yaml.CSafeLoader, kinds: Collection[str] = ()) -> None:
         self.loader = loader
+        self.kinds = kinds
         self.lines: dict[Path, int] = {}
         self.problems: list[Problem] = []
         self._around: set[int] = set()  # nodes that are being walked: meeting one again is a loop
@@ -143,7 +148,7 @@ class _Walker:
             if key_node.tag == f"{_TAG}merge":
                 self._problem(line, path, "a merge key (<<) hides what is set; write the keys out")
                 continue
-            key = self._scalar(key_node, path) or ""
+            key = str(self._scalar(key_node, path) or "")
             inner = (*path, key)
             if key in data:
                 first = self.lines[inner]
@@ -153,7 +158,7 @@ class _Walker:
             data[key] = self.walk(value_node, inner)
         return data
 
-    def _scalar(self, node: yaml.ScalarNode, path: Path) -> str | None:
+    def _scalar(self, node: yaml.ScalarNode, path: Path) -> Any:
         text: str = node.value
         tag = node.tag.removeprefix(_TAG)
         if tag == "str":
@@ -166,6 +171,8 @@ class _Walker:
                 return text
             self._problem(line, path, f"the tag {quote(node.tag)} is not used here; write {quote(text)}")
             return text
+        if tag in self.kinds and (tag != "int" or text.isdecimal()):  # 0x1F, 1_000 and 12:30 are "int" too
+            return self.loader.construct_object(node)
         try:
             value = str(self.loader.construct_object(node))
         except (ValueError, yaml.YAMLError):

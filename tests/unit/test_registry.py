@@ -1,0 +1,127 @@
+"""Digests of tags, from a registry on 127.0.0.1 that answers as Docker Hub and others do."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from loopback import Handler, Server, body, serving, status
+
+from ortimg.engine.registry import NoImage, Registries
+from ortimg.inputs.download import Unreachable
+
+DIGEST = f"sha256:{'d' * 64}"
+PATH = "/v2/hub/library/debian/manifests/12-slim"
+LOGIN = base64.b64encode(b"me:secret").decode()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The docker client's configuration: no log-ins."""
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    return tmp_path / "config.json"
+
+
+def image(server: Server) -> str:
+    return f"{server.url.removeprefix('http://')}/hub/library/debian:12-slim"
+
+
+def ask(server: Server) -> str:
+    return Registries(connect_seconds=2, read_seconds=2).digest(image(server))
+
+
+class Guarded:
+    """A registry that wants a token (`bearer`) or the log-in itself; records what it was told."""
+
+    def __init__(self, server: Server, kind: str, login: str | None = None) -> None:
+        self.kind, self.login = kind, login
+        self.scopes: list[str] = []
+        self.server = server
+        server.answers[PATH] = self.manifest
+        server.answers["/token?scope=repository%3Ahub%2Flibrary%2Fdebian%3Apull&service=s"] = self.token
+
+    def manifest(self, handler: Handler) -> None:
+        wanted = "Bearer the-token" if self.kind == "bearer" else f"Basic {self.login}"
+        assert "index" in handler.headers["Accept"]
+        if handler.headers.get("Authorization") == wanted:
+            handler.head(200, 0, Docker_Content_Digest=DIGEST)
+        elif self.kind == "bearer":
+            realm = f'Bearer realm="{self.server.url}/token",service="s",scope="repository:x:pull"'
+            handler.head(401, 0, WWW_Authenticate=realm)
+        else:
+            handler.head(401, 0, WWW_Authenticate='Basic realm="r"')
+
+    def token(self, handler: Handler) -> None:
+        self.scopes += parse_qs(urlsplit(handler.path).query)["scope"]
+        wanted = f"Basic {self.login}" if self.login else None
+        if handler.headers.get("Authorization") == wanted:
+            body(json.dumps({"token": "the-token"}).encode())(handler)
+        else:
+            status(401)(handler)
+
+
+def test_a_digest_in_one_question(server: Server) -> None:
+    server.answers[PATH] = status(200, Docker_Content_Digest=DIGEST)
+    assert ask(server) == DIGEST
+    assert server.asked == [PATH]
+
+
+def test_a_registry_that_says_no_digest_means_the_manifests_own_hash(server: Server) -> None:
+    manifest = b'{"schemaVersion": 2}'
+    server.answers[PATH] = body(manifest)
+    assert ask(server) == f"sha256:{hashlib.sha256(manifest).hexdigest()}"
+
+
+def test_tokens_as_docker_hub_gives_them(server: Server) -> None:
+    guarded = Guarded(server, "bearer")
+    assert ask(server) == DIGEST
+    assert guarded.scopes == ["repository:hub/library/debian:pull"]
+
+
+@pytest.mark.parametrize("kind", ["bearer", "basic"])
+def test_the_docker_clients_log_in_holds(server: Server, config: Path, kind: str) -> None:
+    Guarded(server, kind, LOGIN)
+    with pytest.raises(Unreachable, match=r"docker login|no token") as caught:
+        ask(server)
+    assert "docker login 127.0.0.1" in (caught.value.hint or "")
+    host = server.url.removeprefix("http://")
+    config.write_text(json.dumps({"auths": {host: {"auth": LOGIN}}}))
+    assert ask(server) == DIGEST
+    config.write_text(json.dumps({"auths": {host: {"auth": base64.b64encode(b"me:old").decode()}}}))
+    with pytest.raises(Unreachable):
+        ask(server)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (status(404), NoImage, "has no image"),
+        (status(403), Unreachable, r"does not give .* \(403\)"),
+        (status(429), Unreachable, "too many requests"),
+        (status(500), Unreachable, "500"),
+        (status(401), Unreachable, "a log-in of an unknown kind"),
+        (status(200, Docker_Content_Digest="md5:1"), Unreachable, "instead of a digest"),
+    ],
+)
+def test_what_is_no_digest(server: Server, answer: object, kind: type[Exception], words: str) -> None:
+    server.answers[PATH] = answer  # type: ignore[assignment]
+    with pytest.raises(kind, match=words):
+        ask(server)
+
+
+def test_a_registry_that_is_not_there() -> None:
+    with serving() as server:
+        gone = server.url
+    with pytest.raises(Unreachable, match="connection refused"):
+        Registries(connect_seconds=2).digest(f"{gone.removeprefix('http://')}/x:1")
