@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from ortimg.core.front_page import README, cells_table, tags_table, with_tables
+from ortimg.core.front_page import README, tags_table, with_bases, with_tables
 from ortimg.core.lock import Lock
 from ortimg.core.model import Cell
 from ortimg.core.render import DOCKERFILES, Pins, render
-from ortimg.data import images_schema
+from ortimg.data import images_schema, read_host_facts
 from ortimg.generated import SCHEMA_FILE, read_readme
 from ortimg.inputs.lockfile import read_lock
 from ortimg.project import Project
@@ -34,7 +34,10 @@ def render_project(project: Project, lock: Lock | None = None) -> dict[str, str]
 
 
 def _tables(cells: Sequence[Cell]) -> dict[str, str]:
-    return {"fit": cells_table(cells), "tags": tags_table(cells)}
+    from ortimg.core.fit_table import fit_table  # only for a front page
+
+    fit = with_bases(fit_table(cells, read_host_facts()), cells)
+    return {"fit": fit, "tags": tags_table(cells)}
 
 
 def build_context(files: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ortimg.core.model import Cell
+from ortimg.core.model import Cell, Flavour
 from ortimg.core.problems import Problem, config_error, near, quote
 
 README = "README.md"
@@ -53,15 +53,15 @@ def with_tables(text: str, tables: Mapping[str, str]) -> str:
     return "".join(out)
 
 
-def cells_table(cells: Sequence[Cell]) -> str:
-    """Markdown: a row for each ONNX Runtime with its CUDA and cuDNN, its bases side by side."""
-    bases: dict[tuple[str, str, str], dict[str, None]] = {}
+def with_bases(rows: str, cells: Sequence[Cell]) -> str:
+    """A table of a row for each ONNX Runtime with its CUDA set, in the order of `cells`, with their bases."""
+    bases: dict[tuple[str, str], dict[str, None]] = {}
     for cell in cells:
-        key = (cell.release.version, cell.cuda_set.cuda, cell.cuda_set.cudnn_version)
-        flavour = "" if cell.flavour == "runtime" else f"-{cell.flavour.value}"
-        bases.setdefault(key, {})[f"{cell.base.name}{flavour}"] = None
-    rows = [(*key, ", ".join(names)) for key, names in bases.items()]
-    return table(("ONNX Runtime", "CUDA", "cuDNN", "bases"), rows)
+        flavour = "" if cell.flavour is Flavour.RUNTIME else f"-{cell.flavour.value}"
+        bases.setdefault((cell.release.key, cell.cuda_set.key), {})[f"{cell.base.name}{flavour}"] = None
+    column = [" bases ", "---", *(f" {', '.join(names)} " for names in bases.values())]
+    lines = zip(rows.splitlines(), column, strict=True)
+    return "".join(f"{line}{text}|\n" for line, text in lines)
 
 
 def tags_table(cells: Sequence[Cell]) -> str:

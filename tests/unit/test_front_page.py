@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from wishes import images, matrix, planned
 
 from ortimg.cli import cli
-from ortimg.core.front_page import cells_table, has_markers, tags_table, with_tables
+from ortimg.core.front_page import has_markers, tags_table, with_bases, with_tables
 from ortimg.data import images_schema
 from ortimg.errors import ConfigError
 
@@ -67,10 +67,10 @@ def test_tables() -> None:
         "| `1.16.2-cuda11.8-cudnn8-debian12` | `1.16` |\n"
         "| `1.17.1-cuda11.8-cudnn8-debian12` | `latest`, `1.17` |\n"
     )
-    assert cells_table(cells).splitlines()[2:] == [
-        "| 1.16.2 | 11.8 | 8.9.6.50 | debian12, rocky9 |",
-        "| 1.17.1 | 11.8 | 8.9.6.50 | debian12, rocky9 |",
-    ]
+    rows = "| a |\n|---|\n| 1.16.2 |\n| 1.17.1 |\n"
+    assert with_bases(rows, cells) == (
+        "| a | bases |\n|---|---|\n| 1.16.2 | debian12, rocky9 |\n| 1.17.1 | debian12, rocky9 |\n"
+    )
 
 
 def test_a_readme_follows_images_yaml(project: Path) -> None:
@@ -85,6 +85,17 @@ def test_a_readme_follows_images_yaml(project: Path) -> None:
     assert stale.exit_code == 1
     assert "+| `1.17.1-cuda11.8-cudnn8-debian12` | `newest`, `1.17` |" in stale.stdout
     assert "+++ b/README.md" in stale.stdout
+
+
+def test_the_fit_table(project: Path) -> None:
+    readme = project / "README.md"
+    readme.write_text(EMPTY)
+    assert render(project).exit_code == 0
+    head, line, *rows = readme.read_text().splitlines()[2:-2]
+    assert head.endswith("| not known | bases |")
+    assert line.count("|") == head.count("|")
+    assert [row.split(" | ")[0] for row in rows] == ["| 1.16.2", "| 1.17.1"]
+    assert all("450.80.02" in row and row.endswith(" | debian12, rocky9 |") for row in rows)
 
 
 def test_a_readme_without_markers_is_left_alone(project: Path) -> None:
