@@ -109,7 +109,7 @@ def _impossible(wish: Wish, index: Index, rules: Rules, facts: HostFacts) -> str
 
 
 def _oddness(version: str, cuda: str, cudnn: str, index: Index) -> int:
-    """How far a combination is from one that makes sense: the most sensible one has the reason worth telling."""
+    """How far a combination is from one that makes sense: the nearest has the reason worth telling."""
     release = index.release(version, int(cuda.partition(".")[0]))
     if release is None:
         return 3

@@ -126,15 +126,15 @@ def _ort_code(
         words = {Match.NATIVE: "there", Match.JIT: "compiled by the driver", Match.NONE: "missing"}
         yield Finding(
             Verdict.UNKNOWN,
-            f"the GPU code of {name} was inferred, not read; for compute capability {capability} it is probably "
-            f"{words[found]}",
+            f"the GPU code of {name} was inferred, not read; for compute capability {capability} "
+            f"it is probably {words[found]}",
         )
     elif found is not wheel and Match.NONE in (found, wheel):
         lacking = "archive" if found is Match.NONE else "wheel"
         yield Finding(
             Verdict.UNKNOWN,
-            f"the {lacking} of {name} has no code for compute capability {capability}, and its other source has; "
-            "which one an image is made of depends on what can be reached",
+            f"the {lacking} of {name} has no code for compute capability {capability}, and its other source "
+            "has; which one an image is made of depends on what can be reached",
         )
     elif found is Match.NONE:
         reason = f"{name} has no code for compute capability {capability}: {told(code)}"
@@ -165,9 +165,10 @@ def _set_code(
             f"{name} has no machine code for compute capability {capability}, and {cuda_set.jit_fails}",
         )
         return
+    names = _few([code.library for code in compiled])
     yield Finding(
         Verdict.UNKNOWN,
-        f"{name} has no machine code for compute capability {capability} in {_few([code.library for code in compiled])}; "
+        f"{name} has no machine code for compute capability {capability} in {names}; "
         "whether these work when the driver compiles them was never tried",
     )
     newest = max(compiled, key=lambda code: number(code.ptx_isa or "0"))
@@ -199,8 +200,8 @@ def _jit(
     untold = "" if driver.told else f"; this takes {need}"
     yield Finding(
         Verdict.JIT,
-        f"{lacks}: the driver compiles its kernels at the first start, which takes long; keep the compute cache "
-        f"(CUDA_CACHE_PATH){untold}",
+        f"{lacks}: the driver compiles its kernels at the first start, which takes long; keep the compute "
+        f"cache (CUDA_CACHE_PATH){untold}",
     )
 
 

@@ -12,6 +12,7 @@ from ortimg.core.model import Catalogue
 
 if TYPE_CHECKING:
     from ortimg.core.host_facts import HostFacts
+    from ortimg.core.onnx_support import OnnxRow
 
 
 def read_catalogue() -> Catalogue:
@@ -31,6 +32,13 @@ def read_host_facts() -> HostFacts:
         (folder / name).read_bytes() for name in ("gpus.yaml", "drivers.yaml", "nvidia-images.yaml")
     )
     return parse_host_facts(gpus, drivers, images)
+
+
+def read_onnx_rows() -> tuple[OnnxRow, ...]:
+    """Which ONNX each measured version of ONNX Runtime knows."""
+    from ortimg.core.onnx_support import parse_onnx  # not for every command
+
+    return parse_onnx((files(__name__) / "onnx.yaml").read_bytes())
 
 
 @cache

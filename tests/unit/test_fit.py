@@ -219,7 +219,8 @@ def test_the_table_of_the_readme() -> None:
     assert len(rows) == 2, "one row for all bases"
     assert rows[0] == (
         "| 1.16.2 | 11.8 | 8.9.6.50 | 450.80.02 "
-        "| Pascal 6.0 6.1, Volta 7.0, Turing 7.5, Ampere 8.0 8.6, Ada 8.9 | Hopper 9.0 (driver from 520.61.05) | - |"
+        "| Pascal 6.0 6.1, Volta 7.0, Turing 7.5, Ampere 8.0 8.6, Ada 8.9 "
+        "| Hopper 9.0 (driver from 520.61.05) | - |"
     )
     assert rows[1].startswith("| 1.23.2 | 12.6 | 9.5.1.17 | 525.60.13 | Pascal 6.0 6.1, ")
     assert rows[1].endswith("| - | Blackwell 10.0 10.3 12.0 |")
