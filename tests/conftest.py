@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import sysconfig
 import venv
 
 import pytest
 from installed import BIN, ROOT, Installed, hatchling
+
+sys.path.insert(0, str(ROOT / "scripts"))  # the updaters of the catalogue are no package
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,0 +1,71 @@
+"""Blocks and commands of the project's own Markdown files.
+
+A block fenced as "sh run" is a promise: it is run as it stands, in the file's order, in a fresh clone. One
+fenced as "sh" shows commands that are not run (`make test` cannot run itself, an upload cannot be taken back);
+their names and options are looked up all the same.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RUN = "sh run"
+SHELL = ("sh", RUN)
+
+_BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"`([^`\n]+)`")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block."""
+
+    line: int  # of its first line in the file
+    info: str  # what stands behind the opening fence
+    text: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line that names ortimg or make."""
+
+    line: int
+    words: tuple[str, ...]  # from "ortimg" or "make" on
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return tuple(word.partition("=")[0] for word in self.words if word.startswith("-"))
+
+
+def blocks(text: str) -> Iterator[Block]:
+    for match in _BLOCK.finditer(text):
+        line = text.count("\n", 0, match.start("text")) + 1
+        yield Block(line, match["info"].strip(), match["text"])
+
+
+def commands(text: str) -> Iterator[Command]:
+    """Those in shell blocks and those in `code` between words; "…" and "[--option]" are how people write."""
+    for block in blocks(text):
+        if block.info in SHELL:
+            for number, line in enumerate(block.text.splitlines()):
+                yield from _commands(line, block.line + number)
+    prose = _BLOCK.sub(lambda match: "\n" * match[0].count("\n"), text)
+    for match in _INLINE.finditer(prose):
+        yield from _commands(match[1], prose.count("\n", 0, match.start()) + 1)
+
+
+def _commands(line: str, number: int) -> Iterator[Command]:
+    for part in re.split(r"&&|\|\||;", line.replace("\\|", " ").replace("|", " ")):
+        lexer = shlex.shlex(part.replace("[", " ").replace("]", " "), posix=True, punctuation_chars=False)
+        lexer.whitespace_split = True
+        try:
+            words = [*lexer]
+        except ValueError:  # prose with an apostrophe
+            continue
+        if words and words[0].rpartition("/")[2] in ("ortimg", "make"):
+            yield Command(number, (words[0].rpartition("/")[2], *words[1:]))

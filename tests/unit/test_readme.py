@@ -1,0 +1,137 @@
+"""What README.md and CONTRIBUTING.md name is there: commands, options, make targets, files.
+
+The blocks that are fenced as "sh run" are run in tests/docker/test_readme_runs.py.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from readme import ROOT, RUN, SHELL, Block, Command, blocks, commands
+
+from ortimg.cli import VERBS, cli
+
+FILES = ("README.md", "CONTRIBUTING.md", "ortimg/data/init/README.md")
+MAKEFILES = {"ortimg/data/init/README.md": ROOT / "ortimg" / "data" / "init" / "Makefile"}
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def every(name: str, program: str) -> list[Command]:
+    return [command for command in commands(text_of(name)) if command.words[0] == program]
+
+
+def targets(makefile: Path) -> set[str]:
+    return set(re.findall(r"^([a-z-]+):(?!=)", makefile.read_text("utf-8"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_ortimg_command_exists_with_its_options(name: str) -> None:
+    found = every(name, "ortimg")
+    assert found
+    for command in found:
+        place = f"{name}:{command.line}: {' '.join(command.words)}"
+        words = [word for word in command.words[1:] if not word.startswith("-")]
+        if not words:
+            continue  # the program's name
+        assert words[0] in VERBS, place
+        verb = cli.get_command(click.Context(cli), words[0])
+        assert verb is not None, place
+        result = CliRunner().invoke(cli, [words[0], "--help"])
+        assert result.exit_code == 0, place
+        known = {option for parameter in [*cli.params, *verb.params] for option in parameter.opts} | {
+            "--help"
+        }
+        if isinstance(verb, click.Group):
+            assert {*words[1:]} <= verb.commands.keys(), place
+            known |= {o for sub in verb.commands.values() for p in sub.params for o in p.opts}
+        assert {*command.options} <= known, place
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_make_target_exists(name: str) -> None:
+    found = every(name, "make")
+    assert found
+    there = targets(MAKEFILES.get(name, ROOT / "Makefile"))
+    for command in found:
+        named = [word for word in command.words[1:] if "=" not in word and not word.startswith("-")]
+        named = [word for word in named if re.fullmatch(r"[a-z-]+", word)]
+        assert {*named} <= there, f"{name}:{command.line}: {' '.join(command.words)}"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_verb_of_the_readme_table_and_every_linked_file_exists(name: str) -> None:
+    for link in re.findall(r"\]\((?!https?://|#)([^)#]+)", text_of(name)):
+        assert ((ROOT / name).parent / link).exists(), link
+
+
+def test_every_verb_is_in_the_readme() -> None:
+    named = {command.words[1] for command in every("README.md", "ortimg") if len(command.words) > 1}
+    assert set(VERBS) <= named
+
+
+def test_blocks_of_commands_say_whether_they_are_run() -> None:
+    found = [*blocks(text_of("README.md"))]
+    assert {block.info for block in found} <= {
+        *SHELL,
+        "",
+        "text",
+        "yaml",
+        "dockerfile",
+        "c",
+        "cpp",
+        "python",
+        "json",
+    }
+    for block in found:
+        if block.info == "":
+            assert not re.search(r"^(\$ )?(ortimg|make|docker|pip) ", block.text, re.MULTILINE), block.line
+
+
+def test_the_two_commands() -> None:
+    """`make images` is run, `make test` is what runs it."""
+    found = [*blocks(text_of("README.md"))]
+    assert any("make images" in block.text for block in found if block.info == RUN)
+    shown = [block for block in found if "make test" in block.text.split("\n")]
+    assert shown
+    assert all(block.info == "sh" for block in shown)
+
+
+EXAMPLE = """\
+Use `ortimg list` or
+`ortimg build [--available] 'x*'`, it's fine.
+
+```sh run
+make images
+.venv/bin/ortimg list --json | head
+```
+
+```yaml
+ortimg: no command
+```
+
+```sh
+cd x && make test
+```
+"""
+
+
+def test_reading_a_file() -> None:
+    assert [*blocks(EXAMPLE)] == [
+        Block(5, "sh run", "make images\n.venv/bin/ortimg list --json | head\n"),
+        Block(10, "yaml", "ortimg: no command\n"),
+        Block(14, "sh", "cd x && make test\n"),
+    ]
+    assert [(command.line, command.words) for command in commands(EXAMPLE)] == [
+        (5, ("make", "images")),
+        (6, ("ortimg", "list", "--json", "head")),
+        (14, ("make", "test")),
+        (1, ("ortimg", "list")),
+        (2, ("ortimg", "build", "--available", "x*")),
+    ]
