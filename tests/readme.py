@@ -1,8 +1,8 @@
 """Blocks and commands of the project's own Markdown files.
 
 A block fenced as "sh run" is a promise: it is run as it stands, in the file's order, in a fresh clone. One
-fenced as "sh" shows commands that are not run (`make test` cannot run itself, an upload cannot be taken back);
-their names and options are looked up all the same.
+fenced as "sh" shows commands that are not run (`make test` cannot run itself); their names and options are
+looked up all the same.
 """
 
 from __future__ import annotations
