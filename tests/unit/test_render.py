@@ -31,7 +31,7 @@ from wishes import cell as wish
 
 from ortimg.core.model import Cell
 from ortimg.core.render import BAKE_FILE, Pins, dockerfile_path, render
-from ortimg.core.stages import split_stages
+from ortimg.core.stages import closure, split_stages
 from ortimg.errors import ConfigError
 from ortimg.sources import read_sources
 
@@ -58,29 +58,22 @@ def test_the_whole_catalogue_is_looked_at() -> None:
 
 
 def test_stages_and_their_order() -> None:
-    wanted = [
-        "tools",
-        "ort-archive",
-        "cuda-archive",
-        "ort-verify-compile",
-        "ort-verify",
-        "cuda-stub",
-        "ort-unpack",
-        "ort",
-        "cuda-unpack",
-        "cuda",
-        "base",
-        "",
-    ]
+    named = {"tools", "ort-archive", "cuda-archive", "ort-verify", "cuda-stub", "ort", "cuda", "base"}
     for identifier, text in dockerfiles().items():
-        assert [*split_stages(text)] == wanted, identifier
+        stages = split_stages(text)
+        assert next(iter(stages)) == "tools", identifier
+        assert [*stages][-1] == "", identifier
+        assert named <= stages.keys(), identifier
+        before: set[str] = set()
+        for name, stage in stages.items():
+            assert {*stage.uses} <= before, f"{identifier}: {name} uses a stage that comes after it"
+            before.add(name)
 
 
 def test_units_are_the_same_text_in_every_cell_that_shares_them() -> None:
     texts: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for cell in all_cells():
-        text = dockerfiles()[cell.identifier]
-        header, *parts = text.split("\n# ---- ")
+        header, *parts = dockerfiles()[cell.identifier].split("\n# ---- ")
         assert header.startswith(f"# {cell.identifier}\n")
         for part in parts:
             name = part.partition(":")[0]
@@ -91,21 +84,26 @@ def test_units_are_the_same_text_in_every_cell_that_shares_them() -> None:
                 "cuda": (cell.cuda_set.key,),
                 "tools": (),
                 "ort-verify": (),
+                "base": (cell.base.name,),
                 "the image": (cell.identifier,),
             }[name]
             texts[name, *key].add(part)  # comments included
     assert {len(different) for different in texts.values()} == {1}
-    assert len(texts) == 2 + sum(
-        2 * len({get(cell) for cell in all_cells()})
-        for get in (lambda cell: cell.release.key, lambda cell: cell.cuda_set.key)
-    ) + len(all_cells())
+    assert {name for name, *_ in texts} >= {
+        "ort-archive",
+        "ort",
+        "cuda-archive",
+        "cuda",
+        "tools",
+        "ort-verify",
+    }
 
 
 def test_units_do_not_stand_on_the_base() -> None:
     for identifier, text in dockerfiles().items():
         stages = split_stages(text)
         for name in ("cuda", "ort", "ort-verify", "cuda-stub"):
-            assert stages[name].text.startswith("FROM scratch AS "), identifier
+            assert "base" not in {stage.name for stage in closure(stages, name, frozenset())}, identifier
         assert [name for name, stage in stages.items() if "base" in stage.uses] == [""], identifier
 
 
