@@ -183,7 +183,12 @@ class Engine:
 
     def build_cache(self) -> tuple[Mapping[str, Any], ...]:
         """The rows of the builder's cache, as `/system/df` gives them."""
-        return tuple(self._ask(lambda: self._docker.api.df()).get("BuildCache") or ())
+        # The SDK's own df() has no `type`, and the engine then measures every image and volume as well.
+        api = self._docker.api
+        answer = self._ask(
+            lambda: api._result(api._get(api._url("/system/df"), params={"type": "build-cache"}), True)
+        )
+        return tuple(answer.get("BuildCache") or ())
 
     def prune_record(self, identity: str) -> tuple[int, int]:
         """Removes a record of the builder's cache unless another needs it; gives records and bytes freed."""

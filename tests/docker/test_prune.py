@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,15 +57,20 @@ class World:
 
     def image(self, reference: str, size: int, source: str | None = None, **labels: str) -> str:
         """An image with a layer of `size` bytes, above that of `source`."""
-        self.build(
-            size,
-            f"own-{MARK}",
-            source,
-            f"--tag={reference}",
-            *(f"--label=ortimg.{k}={v}" for k, v in labels.items()),
-        )
+        if source is None:
+            self.imported(reference, size, [f"LABEL ortimg.{key}={value}" for key, value in labels.items()])
+        else:
+            options = [f"--label=ortimg.{key}={value}" for key, value in labels.items()]
+            self.build(size, f"own-{MARK}", source, f"--tag={reference}", *options)
         self.made.append(reference)
         return reference
+
+    def imported(self, reference: str, size: int, changes: list[str]) -> None:
+        (self.folder / "own").write_bytes(os.urandom(size))
+        tar = self.folder.parent / "own.tar"
+        with tarfile.open(tar, "w") as archive:
+            archive.add(self.folder / "own", "own")
+        self.engine.import_root(tar, reference, changes)
 
     def build(self, size: int, name: str, source: str | None, *options: str) -> None:
         (self.folder / name).write_bytes(os.urandom(size))
