@@ -62,7 +62,7 @@ class Looker:
     def look(self, cells: Sequence[Cell], lock: Lock) -> Seen:
         """Ask about each archive and base of `cells` once, several at a time."""
         now = planned(cells)
-        releases = {cell.release.key: cell.release for cell in cells}
+        releases = {cell.release.key: cell.release for cell in cells if cell.release.key in now.ort}
         with ThreadPoolExecutor(ASKING, thread_name_prefix="lock") as pool:
             files = {key: pool.submit(self._file, row) for key, row in sorted(releases.items())}
             digests = {name: pool.submit(self._digest, name, row) for name, row in sorted(now.bases.items())}

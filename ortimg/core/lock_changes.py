@@ -128,9 +128,7 @@ def _cuda(lock: Lock, now: Lock) -> Iterator[Change]:
 def _bases(lock: Lock, now: Lock) -> Iterator[Change]:
     yield from _rows("base ", lock.bases.keys(), now.bases.keys())
     for name, new in now.bases.items():
-        old = lock.bases.get(name)
-        if old is None:
-            continue
+        old = lock.bases.get(name, BaseLock(image=new.image))
         if old.image != new.image:
             why = "the catalogue or images.yaml names another image; what was resolved before does not count"
             yield from _change(f"{name}: image", old.image, new.image, Weight.CALM, why)
