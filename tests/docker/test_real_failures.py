@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -90,7 +92,7 @@ def test_without_the_ldconfig_run(real_cell: RealCell, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def cublas12(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cublas12(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with NVIDIA's libcublas.so.12, from the wheel of the catalogue's CUDA 12.2 set."""
     row = next(row for row in read_catalogue().cuda_sets if row.key == "12.2-cudnn8")
     wheel = next(wheel for wheel in row.wheels if wheel.filename.startswith("nvidia_cublas"))
@@ -103,7 +105,8 @@ def cublas12(tmp_path_factory: pytest.TempPathFactory) -> Path:
         member = archive.getinfo("nvidia/cublas/lib/libcublas.so.12")
         member.filename = "libcublas.so.12"
         archive.extract(member, folder)
-    return folder
+    yield folder
+    shutil.rmtree(folder)  # 106 MB
 
 
 SWAPS = {
@@ -117,7 +120,7 @@ SWAPS = {
 def test_cublas_of_another_major_is_named(
     real_cell: RealCell, cublas12: Path, tmp_path: Path, how: str
 ) -> None:
-    mount = "--network=none --mount=type=bind,from={MARK},target=/new"
+    mount = f"--network=none --mount=type=bind,from={MARK},target=/new"
     line = f"RUN {mount} : {MARK}; rm {CUDA}/libcublas.so.11 && {SWAPS[how]}"
     outcome = real_cell.build(before_ldconfig(real_cell.dockerfile, line), tmp_path, {MARK: str(cublas12)})
     text = last_lines(outcome)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import subprocess
 import tarfile
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import IO, Any
 
@@ -282,12 +284,15 @@ def hostile(
 
 
 @pytest.fixture(scope="module")
-def unrepaired(real_cell: RealCell, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+def unrepaired(
+    real_cell: RealCell, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, dict[str, str]]]:
     """The libraries as they come in the archive, as a mount over the repaired ones."""
     folder = tmp_path_factory.mktemp("unrepaired")
     command = ["tar", "-xzf", str(real_cell.archive), "--strip-components=2", "--wildcards", "*/lib/*"]
     subprocess.run(command, cwd=folder, check=True)
-    return {str(folder): {"bind": ORT, "mode": "ro"}}
+    yield {str(folder): {"bind": ORT, "mode": "ro"}}
+    shutil.rmtree(folder)  # 420 MB
 
 
 # The loader maps a library and runs its constructors before it starts the program: no ORT program is needed.

@@ -101,6 +101,8 @@ struct outcome child_run(void (*work)(int, void *), void *argument, int seconds)
     bool ended = false;
     int status = 0;
     while ((report.file >= 0 || errors.file >= 0) && now() < limit) {
+        // Asked before the poll: all that an ended child wrote is in the pipes then, and the poll finds it.
+        ended = ended || waitpid(child, &status, WNOHANG) == child;
         struct pollfd wait_for[] = {{report.file, POLLIN, 0}, {errors.file, POLLIN, 0}};
         int ready = poll(wait_for, 2, 50);
         if (wait_for[0].revents != 0)
@@ -108,7 +110,7 @@ struct outcome child_run(void (*work)(int, void *), void *argument, int seconds)
         if (wait_for[1].revents != 0)
             collect(&errors);
         // A grandchild may hold the pipes open after the child is gone.
-        if (ready == 0 && (ended = ended || waitpid(child, &status, WNOHANG) == child))
+        if (ready == 0 && ended)
             break;
     }
     // Pipes closed, yet still running: wait until the limit.
