@@ -236,7 +236,7 @@ def test_a_resolved_base_is_pinned() -> None:
 # the same cells give the same bytes
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_a_cells_text_depends_on_nothing_but_the_cell(data: st.DataObject) -> None:
     some = data.draw(st.lists(st.sampled_from(all_cells()), min_size=1, max_size=4, unique_by=id))
