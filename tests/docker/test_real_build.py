@@ -211,7 +211,6 @@ def test_an_interrupt_leaves_nothing_behind(
         began = time.monotonic()
         _out, errors = running.communicate(timeout=60)
     assert started, errors
-    print("ENDED", time.monotonic() - began, errors[-300:], _out)
     assert time.monotonic() - began < 15
     assert running.returncode == ExitCode.INTERRUPTED
     assert "Traceback" not in errors
