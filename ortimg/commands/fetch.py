@@ -11,7 +11,7 @@ import click
 
 from ortimg.core.lock import merge, planned
 from ortimg.core.mirrors import NO_MIRRORS, Mirrors
-from ortimg.core.model import Cell
+from ortimg.core.model import Cell, Flavour
 from ortimg.core.selectors import select
 from ortimg.errors import EnvironmentFault
 from ortimg.inputs.cache import Cache, megabytes
@@ -59,9 +59,14 @@ def fetch_all(root: Path, cells: tuple[Cell, ...], mirrors: Mirrors = NO_MIRRORS
         with Fetcher(cache, lock=lock, mirrors=mirrors, on_update=on_update) as fetcher:
             futures: dict[tuple[str, str], Future[Result]] = {}
             for cell in cells:
-                futures["ort", cell.release.key] = fetcher.ort(cell.release)
+                if cell.wheels:
+                    futures["python", cell.ort_key] = fetcher.python(cell.ort_key, cell.wheels)
+                else:
+                    futures["ort", cell.ort_key] = fetcher.ort(cell.release)
+                if cell.flavour is Flavour.DEVEL:
+                    futures["headers", cell.ort_key] = fetcher.headers(cell.release)
                 futures["cuda", cell.cuda_set.key] = fetcher.cuda(cell.cuda_set)
-                futures["base", cell.base.name] = fetcher.base(cell.base)
+                futures["base", cell.base_key] = fetcher.base(cell.base, cell.flavour)
             results = [future.result() for _key, future in sorted(futures.items())]
         write_lock(root, merge(lock, fetcher.seen))
     return results

@@ -17,23 +17,29 @@ class Unit(StrEnum):
 
     CUDA = "cuda"
     ORT = "ort"
+    DEVEL = "ort-devel"
     VERIFIER = "ort-verify"
     STUB = "cuda-stub"
 
 
-ARCHIVES = {Unit.CUDA: "cuda-archive", Unit.ORT: "ort-archive"}
-UNIT_STAGES = frozenset(unit.value for unit in Unit)
+ARCHIVES = {Unit.CUDA: "cuda-archive", Unit.ORT: "ort-archive", Unit.DEVEL: "headers-archive"}
+BELOW = {Unit.ORT: Unit.CUDA, Unit.DEVEL: Unit.ORT}  # unit → the unit that it stands on
+COMPILED = frozenset({Unit.VERIFIER, Unit.STUB})
 BASE_STAGE = "base"
 TOOLS_STAGE = "tools"
 
 
-def unit_content(dockerfile: str, context: Mapping[str, str], unit: Unit, archive: str | None) -> str:
+def unit_content(
+    dockerfile: str, context: Mapping[str, str], unit: Unit, archive: str | None, below: str | None = None
+) -> str:
     """Hash of a unit: the text of its stages, the context files they mount, its archive's identity.
 
-    `archive` is the sha256 of the archive or wheels; None for a unit that has none. The tools stage counts by
-    its text alone: what it makes does not depend on which Python image it stands on.
+    `archive` is the sha256 of the archive or wheels; None for a unit that has none. `below` is the hash of
+    the unit that it stands on. The tools stage counts only where it compiles: what is unpacked is the same
+    with any Python.
     """
-    replaced = frozenset({ARCHIVES[unit]}) if unit in ARCHIVES else frozenset()
+    handed = (ARCHIVES.get(unit), BELOW.get(unit), None if unit in COMPILED else TOOLS_STAGE)
+    replaced = frozenset(name for name in handed if name)
     stages = closure(split_stages(dockerfile), unit.value, replaced)
     parts = [stage.text for stage in stages]
     for stage in stages:
@@ -43,13 +49,19 @@ def unit_content(dockerfile: str, context: Mapping[str, str], unit: Unit, archiv
                 for path, text in sorted(context.items())
                 if path == source or path.startswith(f"{source}/")
             )
-    return digest(*parts, archive or "")
+    return digest(*parts, archive or "", below or "")
 
 
 def cell_content(dockerfile: str, units: Mapping[Unit, str], base: str) -> str:
-    """Hash of an image: the text of its last stage, its units' hashes, its base's identity."""
+    """Hash of an image: the texts of its last stage and its base's, its units' hashes, its base."""
     stages = split_stages(dockerfile)
-    return digest(stages[FINAL].text, *(units[unit] for unit in Unit), base)
+    texts = (stages[FINAL].text, stages[BASE_STAGE].text)
+    return digest(*texts, *(units[unit] for unit in Unit if unit in units), base)
+
+
+def base_content(dockerfile: str, base: str) -> str:
+    """Hash of a base with packages, where the engine itself adds them to the image `base`."""
+    return digest(split_stages(dockerfile)[BASE_STAGE].text, base)
 
 
 def digest(*parts: str) -> str:

@@ -7,11 +7,11 @@ an archive and "unresolved" for a base; nothing is invented.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ortimg.core.model import Cell
+from ortimg.core.model import Cell, Flavour
 from ortimg.errors import ConfigError, EnvironmentFault
 
 SCHEMA = 1
@@ -54,6 +54,8 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ort: dict[str, OrtLock] = {}  # by release key, "1.16.2-cuda11"
     cuda: dict[str, dict[str, str]] = {}  # by set key, "11.8-cudnn8": wheel file name to sha256
     bases: dict[str, BaseLock] = {}
+    headers: dict[str, Repacked] = {}  # by release key: headers that came from elsewhere than the archive
+    python: dict[str, dict[str, str]] = {}  # "1.17.1-cuda11-python3.11": wheel file name to sha256
     tags: dict[str, str] = {}  # more names of cells: name to identifier; only `ortimg lock` writes them
 
 
@@ -81,18 +83,25 @@ def planned(cells: Iterable[Cell]) -> Lock:
     ort: dict[str, OrtLock] = {}
     cuda: dict[str, dict[str, str]] = {}
     bases: dict[str, BaseLock] = {}
+    headers: dict[str, Repacked] = {}
+    python: dict[str, dict[str, str]] = {}
     tags: dict[str, str] = {}
     for cell in cells:
         tags |= dict.fromkeys(cell.tags, cell.identifier)
         release, cuda_set, base = cell.release, cell.cuda_set, cell.base
-        ort[release.key] = OrtLock(
-            upstream=release.sha256,
-            maven=Repacked(source=release.maven.sha256) if release.maven else None,
-            wheel=Repacked(source=release.wheel.sha256) if release.wheel else None,
-        )
+        if cell.wheels:
+            python[cell.ort_key] = {wheel.filename: wheel.sha256 for wheel in cell.wheels}
+        else:
+            ort[release.key] = OrtLock(
+                upstream=release.sha256,
+                maven=Repacked(source=release.maven.sha256) if release.maven else None,
+                wheel=Repacked(source=release.wheel.sha256) if release.wheel else None,
+            )
+        if cell.flavour is Flavour.DEVEL and release.headers is not None:
+            headers[release.key] = Repacked()
         cuda[cuda_set.key] = {wheel.filename: wheel.sha256 for wheel in cuda_set.wheels}
         bases[base.name] = BaseLock(image=base.image)
-    return Lock(ort=ort, cuda=cuda, bases=bases, tags=tags)
+    return Lock(ort=ort, cuda=cuda, bases=bases, headers=headers, python=python, tags=tags)
 
 
 def merge(lock: Lock, news: Lock) -> Lock:
@@ -109,12 +118,14 @@ def merge(lock: Lock, news: Lock) -> Lock:
             maven=_repacked(f"{key} (maven)", old.maven, new.maven),
             wheel=_repacked(f"{key} (wheel)", old.wheel, new.wheel),
         )
-    cuda = {key: dict(wheels) for key, wheels in lock.cuda.items()}
-    for key, wheels in news.cuda.items():
-        known = cuda.get(key, {})
-        for filename, sha256 in wheels.items():
-            _agreed(filename, known.get(filename), sha256)
-        cuda[key] = dict(wheels)  # a set is exact: another cuDNN means other files
+    headers = dict(lock.headers)
+    for key, found in news.headers.items():
+        before_it = headers.get(key, Repacked())
+        # Debian builds its package anew now and then: what counts are the headers in it.
+        headers[key] = Repacked(
+            source=found.source or before_it.source,
+            tar=_agreed(f"{key} (headers)", before_it.tar, found.tar),
+        )
     bases = dict(lock.bases)
     for name, base in news.bases.items():
         before = bases.get(name)
@@ -122,7 +133,25 @@ def merge(lock: Lock, news: Lock) -> Lock:
             bases[name] = base
         elif before.digest is None:
             bases[name] = BaseLock(image=base.image, digest=base.digest)
-    return Lock(ort=ort, cuda=cuda, bases=bases, tags=lock.tags)
+    return Lock(
+        ort=ort,
+        cuda=_sets(lock.cuda, news.cuda),
+        bases=bases,
+        headers=headers,
+        python=_sets(lock.python, news.python),
+        tags=lock.tags,
+    )
+
+
+def _sets(old: Mapping[str, dict[str, str]], new: Mapping[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Sets of wheels; each is exact: another cuDNN means other files."""
+    sets = {key: dict(wheels) for key, wheels in old.items()}
+    for key, wheels in new.items():
+        known = sets.get(key, {})
+        for filename, sha256 in wheels.items():
+            _agreed(filename, known.get(filename), sha256)
+        sets[key] = dict(wheels)
+    return sets
 
 
 def _repacked(what: str, old: Repacked | None, new: Repacked | None) -> Repacked | None:

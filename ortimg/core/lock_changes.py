@@ -64,6 +64,8 @@ def accept(lock: Lock, now: Lock, scope: Scope) -> Lock:
             name: row if name in scope.bases else _pinned(lock.bases.get(name), row)
             for name, row in now.bases.items()
         },
+        headers={key: lock.headers.get(key, row) for key, row in now.headers.items()},
+        python=now.python,  # the catalogue pins them, nobody else does
         tags=now.tags,
     )
 

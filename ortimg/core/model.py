@@ -37,6 +37,7 @@ class Origin(StrEnum):
     MAVEN = "maven"
     WHEEL = "wheel"
     BOOTSTRAP = "bootstrap"
+    DEBIAN = "debian"  # headers of Debian's package
 
 
 class Tier(StrEnum):
@@ -154,13 +155,18 @@ class OrtRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return f"{self.version}-cuda{self.cuda_major}"
 
 
-class CudaWheel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of NVIDIA's wheels and the libraries that are taken from it."""
+class Wheel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of PyPI, pinned."""
 
     requirement: str  # name==version
     filename: str
     sha256: str
     size: int  # bytes
+
+
+class CudaWheel(Wheel, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of NVIDIA's wheels and the libraries that are taken from it."""
+
     libraries: tuple[str, ...]  # SONAMEs, regular files in the wheel
     dropped: tuple[str, ...] = ()  # libraries left behind on purpose, the reason stands in the data file
 
@@ -194,15 +200,6 @@ class CudaSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def libraries(self) -> tuple[str, ...]:
         return tuple(name for wheel in self.wheels for name in wheel.libraries)
-
-
-class Wheel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file of PyPI, pinned."""
-
-    requirement: str  # name==version
-    filename: str
-    sha256: str
-    size: int  # bytes
 
 
 class PythonWheel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -258,6 +255,10 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     packages: BasePackages | None = None  # for flavours that need more than the bare distribution
     python: BasePython | None = None
 
+    def key_for(self, flavour: Flavour) -> str:
+        """Name of this base with what `flavour` needs: `debian12`, `debian12-devel`."""
+        return self.name if flavour is Flavour.RUNTIME else f"{self.name}-{flavour.value}"
+
     def packages_for(self, flavour: Flavour) -> tuple[str, ...]:
         """Names of the packages that `flavour` needs here; none for the bare distribution."""
         if self.packages is None or flavour is Flavour.RUNTIME:
@@ -306,10 +307,15 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.release.key}-{self.flavour.value}" if self.flavour.python else self.release.key
 
     @property
+    def unit_key(self) -> str:
+        """Name of the unit of ONNX Runtime: `1.16.2-cuda11.8-cudnn8`, `1.17.1-cuda11.8-cudnn8-python3.11`."""
+        key = f"{self.release.version}-cuda{self.cuda_set.key}"
+        return f"{key}-{self.flavour.value}" if self.flavour.python else key
+
+    @property
     def base_key(self) -> str:
         """Name of what the cell stands on: `debian12`, `debian12-devel`."""
-        bare = self.flavour is Flavour.RUNTIME
-        return self.base.name if bare else f"{self.base.name}-{self.flavour.value}"
+        return self.base.key_for(self.flavour)
 
     @property
     def identifier(self) -> str:

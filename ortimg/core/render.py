@@ -13,11 +13,12 @@ import msgspec
 
 from ortimg.core.bake import bake_file
 from ortimg.core.mirrors import TOOLS_IMAGE
-from ortimg.core.model import Cell, OrtRelease
+from ortimg.core.model import Cell, Flavour, OrtRelease
 from ortimg.errors import ConfigError
 
 DOCKERFILES = "dockerfiles"
 BAKE_FILE = "docker-bake.json"
+PYTHON = "/usr/bin/python3"  # the distribution's own
 
 
 class Pins(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +74,8 @@ def manifest(cell: Cell) -> dict[str, object]:
             "soname": release.soname,
             "needed": release.needed,
             "dlopened": release.dlopened,
-        },
+        }
+        | ({"python": {"interpreter": PYTHON, "site": python_site(cell)}} if cell.flavour.python else {}),
         "cuda": {
             "version": cuda.cuda,
             "major": cuda.major,
@@ -84,6 +86,11 @@ def manifest(cell: Cell) -> dict[str, object]:
         "base": {"name": base.name, "glibc": base.glibc},
         "flavour": cell.flavour.value,
     }
+
+
+def python_site(cell: Cell) -> str:
+    """Where the packages of a Python flavour lie, the same in every distribution."""
+    return f"{ort_prefix(cell.release)}/{cell.flavour.value}"
 
 
 def ort_prefix(release: OrtRelease) -> str:
@@ -102,7 +109,9 @@ def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: P
         "ortimg.base": base.name,
         "ortimg.flavour": cell.flavour.value,
         "ortimg.tier": "load",
-        "ortimg.origin": "ort=upstream,cuda=wheel,base=upstream",
+        # A Python flavour has one origin, the wheel; `ortimg build` says where the rest came from.
+        "ortimg.origin": f"ort={'wheel' if cell.wheels else 'upstream'},cuda=wheel,base=upstream"
+        + (",headers=upstream" if cell.flavour is Flavour.DEVEL else ""),
     }
     try:
         return template.render(
@@ -114,7 +123,12 @@ def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: P
                 "url": release.url,
                 "sha256": release.sha256 or pins.ort_sha256.get(release.key),
                 "prefix": ort_prefix(release),
+                "soname": release.soname,
+                "api": release.version.split(".")[1],  # ORT_API_VERSION is the minor version
             },
+            flavour=cell.flavour.value,
+            devel=cell.flavour is Flavour.DEVEL,
+            python=_python(cell),
             cuda={
                 "version": cuda.cuda,
                 "cudnn_version": cuda.cudnn_version,
@@ -127,12 +141,25 @@ def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: P
                 "name": base.name,
                 "title": base.title,
                 "reference": f"{base.image}@{digest}" if digest else base.image,
+                "packages": base.packages_for(cell.flavour),
+                "installer": base.packages.installer if base.packages else None,
             },
             manifest=msgspec.json.format(msgspec.json.encode(manifest(cell)), indent=2).decode(),
             labels=labels,
         )
     except Exception as error:  # whatever a template's own expression raises: the template is at fault
         raise _template_fault(error, cell.identifier) from error
+
+
+def _python(cell: Cell) -> dict[str, object] | None:
+    if cell.base.python is None or cell.flavour.python is None:
+        return None
+    return {
+        "version": cell.flavour.python,
+        "site": python_site(cell),
+        "path_file": f"{cell.base.python.site}/onnxruntime.pth",
+        "wheels": [{"requirement": w.requirement, "sha256": w.sha256} for w in cell.wheels],
+    }
 
 
 def _template(templates: Mapping[str, str]) -> jinja2.Template:

@@ -47,7 +47,7 @@ def split_stages(dockerfile: str) -> dict[str, Stage]:
 
 
 def closure(stages: Mapping[str, Stage], target: str, replaced: frozenset[str]) -> tuple[Stage, ...]:
-    """The stages that building `target` runs, in the file's order; `replaced` ones are handed in ready-made."""
+    """The stages that building `target` runs, in the file's order; `replaced` ones are handed in."""
     wanted: set[str] = set()
     todo = [target]
     while todo:

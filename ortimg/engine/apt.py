@@ -76,6 +76,19 @@ def derive_sources(configuration: Mapping[str, str], codename: str, newer: str) 
     return "\n".join(dict.fromkeys(stanzas)) if any(codename in s.suites for s in trusted) else ""
 
 
+def one_suite(configuration: Mapping[str, str], codename: str, suite: str) -> str:
+    """The mirrors of `codename` as sources of `suite` alone; deb822 text, empty where there is none."""
+    found: list[AptSource] = []
+    for name, text in sorted(configuration.items()):
+        found += _deb822(text) if name.endswith(".sources") else _one_line(text)
+    stanzas = [
+        AptSource(source.uris, (suite,), ("main",), source.fields).stanza()
+        for source in found
+        if source.own_keyring and codename in source.suites and "main" in source.components
+    ]
+    return "\n".join(dict.fromkeys(stanzas))
+
+
 def derive_pins(newer: str, packages: Iterable[str] = DOCKER_PACKAGES) -> str:
     """apt preferences: nothing comes from `newer` but `packages`."""
     release = f"Pin: release n={newer}*"

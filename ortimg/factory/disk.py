@@ -20,14 +20,16 @@ PARALLEL_BUILDS = 2  # heavy steps are bound by disk and one core each
 # Bytes of disk for each byte of a CUDA set's wheels, measured on the three sets for CUDA 11.8, 12.2 and 12.6.
 CUDA_KEPT = 2.2  # the unit's image, packed (0.75) and unpacked (1.45)
 CUDA_MEANWHILE = 4  # while it is built: the wheels as context, the libraries twice, on their way
-ORT_KEPT = 1_800_000_000  # one ORT archive: packed, and unpacked alone, above CUDA, in the builder
+ORT_KEPT = 800_000_000  # one ORT archive upon a CUDA set, packed and unpacked
 CELL_KEPT = 250_000_000  # a base, unpacked above its cell's stack
 ROOTS_KEPT = 1_800_000_000  # tools and bases
 # How the builder calls the records of our units and roots: contexts, unpacking, compiling, the units' copies.
 _INTERMEDIATE = re.compile(
-    r"^local source for (ort-archive|cuda-archive|context)$"
-    r"|^mount / from exec .*(/tools/pick_libraries\.py|/tools/cut_runpath\.py|ZIG_GLOBAL_CACHE_DIR)"
-    r"|^\[(cuda|ort|ort-verify|cuda-stub) \d+/\d+\] COPY --from=[a-z-]+-(unpack|compile) "
+    r"^local source for (ort-archive|cuda-archive|headers-archive|context)$"
+    r"|^mount / from exec .*"
+    r"(/tools/pick_libraries\.py|/tools/cut_runpath\.py|/onnxruntime_c_api\.h|ZIG_GLOBAL_CACHE_DIR)"
+    r"|^\[(cuda|ort|ort-devel|ort-verify|cuda-stub) \d+/\d+\] "
+    r"(LINK )?COPY (--link )?--from=[a-z-]+-(unpack|compile) "
     r"|^\[1/1\] ADD root\.tar /$",
     re.DOTALL,
 )
@@ -46,7 +48,7 @@ def require_space(cells: Sequence[Cell], engine: Engine, cache: Cache, info: Eng
     )
     new_releases = [
         key
-        for key in {cell.release.key for cell in cells}
+        for key in {cell.unit_key for cell in cells}
         if not any(unit.startswith(f"ort:{key}-") for unit in units)
     ]
     kept = CUDA_KEPT * sum(new_sets) + ORT_KEPT * len(new_releases) + CELL_KEPT * len(cells)

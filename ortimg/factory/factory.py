@@ -6,31 +6,34 @@ that the first cell is built while inputs of the last are still being fetched.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from ortimg.core.content import Unit
+from ortimg.core.content import BELOW, Unit, base_content
 from ortimg.core.model import Cell
 from ortimg.core.render import dockerfile_path
 from ortimg.engine.buildx import BuildOutcome
 from ortimg.engine.client import Engine
 from ortimg.engine.failure import BuildFailure
 from ortimg.engine.live import LiveTable
+from ortimg.factory.asking import asks
 from ortimg.factory.disk import PARALLEL_BUILDS, prune_intermediates
 from ortimg.factory.images import CellImage, Identities, UnitImage, cell_image, root_reference
 from ortimg.factory.result import CellResult, Outcome
 from ortimg.factory.steps import Builder
 from ortimg.inputs.fetch import Fetcher
-from ortimg.inputs.result import Fetched, Missing
+from ortimg.inputs.result import Fetched, Kind, Missing
 
 WAITING = 64  # threads that wait for inputs and units; they cost nothing
-
+ARCHIVE_KINDS = {Unit.CUDA: Kind.CUDA, Unit.ORT: Kind.ORT, Unit.DEVEL: Kind.HEADERS}
 
 T = TypeVar("T")
 
@@ -83,7 +86,9 @@ class Factory:
         self._table = table
         self._available = available
         self._fail_fast = fail_fast
+        self._parallel = parallel
         self._turns = threading.Semaphore(parallel)
+        self._tidying = threading.Lock()
         self._pool = ThreadPoolExecutor(WAITING, thread_name_prefix="build")
         self._once: dict[str, Future[str]] = {}
         self._mutex = threading.Lock()
@@ -116,17 +121,9 @@ class Factory:
 
         Nothing is fetched or read for this: the cache's index and the image's label tell.
         """
-        ort, cuda, base = self._known(cell)
-        if ort is None or cuda is None or base is None:
-            return None
-        return self._same(self._image(cell, ort, cuda, base))
-
-    def _known(self, cell: Cell) -> tuple[Fetched | None, Fetched | None, Fetched | None]:
-        return (
-            self._fetcher.known_ort(cell.release),
-            self._fetcher.known_cuda(cell.cuda_set),
-            self._fetcher.known_base(cell.base),
-        )
+        known = {kind: ask.known for kind, ask in asks(self._fetcher, cell).items()}
+        there = {kind: found for kind, found in known.items() if found is not None}
+        return self._same(self._image(cell, there)) if len(there) == len(known) else None
 
     # one cell
 
@@ -144,26 +141,27 @@ class Factory:
 
     def _build_cell(self, cell: Cell) -> CellResult:
         # What the cache's index knows is read, and hashed, only where a unit must be built from it.
-        ort_known, cuda_known, base_known = self._known(cell)
-        ort_future = None if ort_known else self._fetcher.ort(cell.release)
-        cuda_future = None if cuda_known else self._fetcher.cuda(cell.cuda_set)
-        base_future = None if base_known else self._fetcher.base(cell.base)
-        base = base_known or self._fetched(base_future)
-        ort = ort_known or self._fetched(ort_future)
-        cuda = cuda_known or self._fetched(cuda_future)
-        image = self._image(cell, ort, cuda, base)
+        asked = asks(self._fetcher, cell)
+        futures = {kind: ask.fetch() for kind, ask in asked.items() if ask.known is None}
+        inputs = {kind: ask.known or self._fetched(futures[kind]) for kind, ask in asked.items()}
+        image = self._image(cell, inputs)
         if (same := self._same(image)) is not None:
             self._table.finish(cell.identifier, same.result.value)
             return same
-        archives: dict[Unit, Callable[[], Fetched]] = {
-            Unit.ORT: lambda: self._read(ort, self._fetcher.ort(cell.release)),
-            Unit.CUDA: lambda: self._read(cuda, self._fetcher.cuda(cell.cuda_set)),
-        }
-        waits = [self._unit(unit, archives.get(unit.unit)) for unit in image.units.values()]
-        base_image = self._root(
-            "base-" + base.key, base, lambda: self._read(base, self._fetcher.base(cell.base))
+
+        def read(kind: Kind) -> Fetched:
+            return self._read(inputs[kind], asked[kind].fetch())
+
+        waits: dict[Unit, Future[str]] = {}
+        for name, unit in image.units.items():
+            below = waits[BELOW[name]] if name in BELOW else None
+            archive = partial(read, ARCHIVE_KINDS[name]) if name in ARCHIVE_KINDS else None
+            waits[name] = self._unit(unit, archive, below)
+        base = inputs[Kind.BASE]
+        base_image = self._root("base-" + base.key, base, partial(read, Kind.BASE)) or self._with_packages(
+            cell, base
         )
-        for wait in waits:
+        for wait in waits.values():
             self._wait(wait)
         base_reference = _stands_in(base) if base_image is None else self._wait(base_image)
         with self._turns:
@@ -202,17 +200,24 @@ class Factory:
             origins=image.identities.origins,
         )
 
-    def _image(self, cell: Cell, ort: Fetched, cuda: Fetched, base: Fetched) -> CellImage:
-        identities = Identities.of(ort, cuda, base)
+    def _image(self, cell: Cell, inputs: Mapping[Kind, Fetched]) -> CellImage:
+        identities = Identities.of(
+            inputs[Kind.ORT], inputs[Kind.CUDA], inputs[Kind.BASE], inputs.get(Kind.HEADERS)
+        )
         return cell_image(cell, identities, self._files[dockerfile_path(cell)], self._context)
 
     # what cells share
 
-    def _unit(self, unit: UnitImage, archive: Callable[[], Fetched] | None) -> Future[str]:
+    def _unit(
+        self, unit: UnitImage, archive: Callable[[], Fetched] | None, below: Future[str] | None
+    ) -> Future[str]:
         def build() -> str:
             if self._engine.inspect(unit.reference) is None:
                 tools, read = self._tools(), archive() if archive else None
-                self._heavy(unit.reference, lambda on_step: self._builder.unit(unit, read, tools, on_step))
+                under = self._wait(below) if below else None
+                self._heavy(
+                    unit.reference, lambda on_step: self._builder.unit(unit, read, tools, under, on_step)
+                )
             return unit.reference
 
         return self._shared(unit.reference, build)
@@ -240,19 +245,62 @@ class Factory:
 
         return self._shared(reference, build)
 
+    def _with_packages(self, cell: Cell, base: Fetched) -> Future[str] | None:
+        """A base that the engine pulls, with what the flavour adds, once for all cells that stand on it."""
+        if not cell.base.packages_for(cell.flavour):
+            return None
+        image = cell.base.image
+        content = base_content(self._files[dockerfile_path(cell)], base.identity)
+        reference = root_reference(f"base-{cell.base_key}", content)
+
+        def build() -> str:
+            if self._engine.inspect(reference) is None:
+                self._heavy(
+                    reference,
+                    lambda on_step: self._builder.base(reference, cell, image, base.image or image, on_step),
+                )
+            return reference
+
+        return self._shared(reference, build)
+
     def _heavy(self, reference: str, build: Callable[[Callable[[str], None]], BuildOutcome]) -> None:
         name = reference.rpartition("/")[2]
         with self._turns:
             self._check_cancelled()
             self._table.start(name)
             outcome = build(lambda step: self._table.step(name, step))
+        if self._made_meanwhile(reference, outcome):
+            outcome = dataclasses.replace(outcome, failure=None, ok=True)
         if not outcome.ok:
             self._engine.remove(reference)
         with self._mutex:
             self.timing.units += outcome.seconds
         self._table.finish(name, "built" if outcome.ok else "failed")
-        prune_intermediates(self._engine)
+        self._tidy(big=f"/{Unit.CUDA}:" in reference)
         self._check(outcome, f"{name}: ")
+
+    def _tidy(self, *, big: bool) -> None:
+        """Give back what the steps of a large unit took, while nothing is being built.
+
+        The engine may otherwise lose what another build is about to store.
+        """
+        if not big or not self._tidying.acquire(blocking=False):
+            return
+        try:
+            for _ in range(self._parallel):
+                self._turns.acquire()
+            try:
+                prune_intermediates(self._engine)
+            finally:
+                self._turns.release(self._parallel)
+        finally:
+            self._tidying.release()
+
+    def _made_meanwhile(self, reference: str, outcome: BuildOutcome) -> bool:
+        """Another run made the same image at the same time and was faster: its name tells its content."""
+        failure = outcome.failure
+        words = f'image "{reference}": already exists'
+        return failure is not None and words in str(failure) and self._engine.inspect(reference) is not None
 
     def _forget(self, tags: Sequence[str], content: str) -> None:
         """Take back names that a failed build gave: the engine names an image before it has unpacked it."""

@@ -21,7 +21,7 @@ from ortimg.engine.check import check_engine
 from ortimg.engine.client import Engine
 from ortimg.engine.live import LiveTable
 from ortimg.errors import ExitCode
-from ortimg.factory.disk import builder_name, require_space
+from ortimg.factory.disk import builder_name, prune_intermediates, require_space
 from ortimg.factory.factory import Factory
 from ortimg.factory.result import SCHEMA, CellResult, Outcome, exit_code
 from ortimg.factory.steps import Builder
@@ -126,6 +126,8 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
                 except KeyboardInterrupt:
                     interrupted = True
                     built = factory.so_far()
+                if factory.timing.units:
+                    prune_intermediates(engine)
         write_lock(project.root, merge(lock, fetcher.seen))
     results = [found for cell in cells if (found := same[cell.identifier] or built.get(cell.identifier))]
     return Report(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 import msgspec
 
-from ortimg.core.content import Unit
-from ortimg.core.lock import Lock, OrtLock
-from ortimg.core.model import Cell, Origin, OrtRelease
+from ortimg.core.content import Unit, base_content
+from ortimg.core.lock import Lock, OrtLock, Repacked
+from ortimg.core.model import Cell, Flavour, Origin
 from ortimg.core.render import dockerfile_path
 from ortimg.engine.cache import CacheRecord, cache_records
 from ortimg.engine.client import Engine, Image
@@ -19,16 +20,20 @@ from ortimg.factory.images import Identities, cell_image, root_reference
 from ortimg.inputs import maven, release
 from ortimg.inputs.bootstrap import tools_name_of
 from ortimg.inputs.cache import Cache
+from ortimg.inputs.headers import name as headers_name
 from ortimg.inputs.origins import base_name, repacked_wheel_name
 
 # How the builder calls the steps of a cell's last stage (templates/stages/image.j2).
 _STEP = r"^\[stage-\d+ \d+/\d+\] (?:LINK )?COPY --link "
 _HEAVY_STEP = re.compile(_STEP + r"--from=(?:cuda|ort|ort-verify|base) / /$")
 _CELL_STEP = re.compile(
-    _STEP + r"<<EOF /(?:etc/ld\.so\.conf\.d/000-onnxruntime\.conf|usr/share/ortimg/)"
+    _STEP + r"<<EOF /(?:etc/ld\.so\.conf\.d/000-onnxruntime\.conf|usr/share/ortimg/"
+    r"|usr/lib/python[\d.]+/[a-z]+-packages/onnxruntime\.pth)"
     r"|^mount / from exec .*(?:ldconfig && rm -f /var/cache/ldconfig/aux-cache|ort-verify --tier load)",
     re.DOTALL,
 )
+
+_FROM_ARCHIVE = (Unit.ORT, Unit.DEVEL)
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,8 +71,15 @@ def wanted_images(
     prefixes: set[str] = set()
     seen = set()
     for cell in cells:
-        roots = [(f"base-{cell.base.name}", base_name(cell.base)), ("tools", tools_name_of(tools_sha256))]
-        for name, entry_name in roots:
+        dockerfile = files[dockerfile_path(cell)]
+        if cell.base.packages_for(cell.flavour):  # its name where the engine adds the packages itself
+            pulled = base_content(dockerfile, cell.base.image)
+            references.add(root_reference(f"base-{cell.base_key}", pulled))
+        roots = {
+            f"base-{cell.base_key}": base_name(cell.base, cell.flavour),
+            "tools": tools_name_of(tools_sha256),
+        }
+        for name, entry_name in roots.items():
             if (entry := cache.peek(entry_name)) is not None:
                 references.add(root_reference(name, entry.sha256))
             else:
@@ -75,8 +87,7 @@ def wanted_images(
         if (key := (cell.release.key, cell.cuda_set.key, cell.flavour)) in seen:
             continue
         seen.add(key)
-        known = _archives(cell.release, cache, lock)
-        for archive in known or {""}:
+        for archive, headers in product(_archives(cell, cache, lock), _headers(cell, cache, lock)):
             identities = Identities(
                 ort=archive,
                 cuda=" ".join(wheel.sha256 for wheel in cell.cuda_set.wheels),
@@ -84,24 +95,38 @@ def wanted_images(
                 ort_origin=Origin.UPSTREAM,
                 cuda_origin=Origin.WHEEL,
                 base_origin=Origin.UPSTREAM,
+                headers=headers,
             )
-            made = cell_image(cell, identities, files[dockerfile_path(cell)], context)
+            made = cell_image(cell, identities, dockerfile, context)
             for unit in made.units.values():
-                if unit.unit is Unit.ORT and not archive:
+                if unit.unit in _FROM_ARCHIVE and not (archive and (headers or unit.unit is Unit.ORT)):
                     prefixes.add(unit.reference.removesuffix(unit.content[:16]))
                 else:
                     references.add(unit.reference)
     return Wanted(references=frozenset(references), prefixes=tuple(sorted(prefixes)))
 
 
-def _archives(row: OrtRelease, cache: Cache, lock: Lock) -> set[str]:
-    """Identities that the archive of a release may have: those in the cache, those in the lock."""
+def _archives(cell: Cell, cache: Cache, lock: Lock) -> set[str]:
+    """Identities that what ONNX Runtime is taken from may have, by cache and lock; "" where none is known."""
+    if cell.wheels:
+        return {" ".join(wheel.sha256 for wheel in cell.wheels)}
+    row = cell.release
     locked = lock.ort.get(row.key, OrtLock())
     found = {locked.upstream, *(source.tar for source in (locked.maven, locked.wheel) if source)}
     for name in (release.name(row), maven.name(row), repacked_wheel_name(row)):
         if (entry := cache.peek(name)) is not None:
             found.add(entry.details.get("tar_sha256", entry.sha256))
-    return {identity for identity in found if identity}
+    return {identity for identity in found if identity} or {""}
+
+
+def _headers(cell: Cell, cache: Cache, lock: Lock) -> set[str]:
+    """The same for the headers of a devel cell."""
+    row = cell.release
+    found = {lock.ort.get(row.key, OrtLock()).upstream, lock.headers.get(row.key, Repacked()).tar}
+    for name in (release.name(row), headers_name(row)):
+        if cell.flavour is Flavour.DEVEL and (entry := cache.peek(name)) is not None:
+            found.add(entry.details.get("tar_sha256", entry.sha256))
+    return {identity for identity in found if identity and cell.flavour is Flavour.DEVEL} or {""}
 
 
 def stale_units(engine: Engine, wanted: Wanted, everything: bool = False) -> Iterator[StaleImage]:

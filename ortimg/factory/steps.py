@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ortimg.core.content import ARCHIVES, BASE_STAGE, TOOLS_STAGE, Unit
+from ortimg.core.content import ARCHIVES, BASE_STAGE, BELOW, TOOLS_STAGE, Unit
+from ortimg.core.model import Cell
 from ortimg.core.render import DOCKERFILES, dockerfile_path
 from ortimg.engine.buildx import BuildOutcome, run_build
 from ortimg.engine.rawjson import BuildEvent, EventKind
 from ortimg.factory.images import CellImage, UnitImage
 from ortimg.factory.wording import step_words
-from ortimg.inputs.result import Fetched
+from ortimg.inputs.result import Fetched, Kind
 
 # zstd at its default level takes about as long as no compression at all, since less is written: one CUDA set,
 # 1.93 GB, took 31 s (964 MB stored) against 28 to 34 s (1,926 MB); gzip took 126 s for 1,185 MB.
@@ -25,6 +26,8 @@ from ortimg.inputs.result import Fetched
 _COMPRESSION = "compression=zstd,compression-level=3,oci-mediatypes=true"
 _ROOT_DOCKERFILE = 'FROM scratch\nADD root.tar /\nCMD ["bash"]\n'
 VERIFY_STEP = re.compile(r"\bort-verify --tier load\b")
+
+_TRIES = 3
 
 OnStep = Callable[[str], None]
 
@@ -47,16 +50,26 @@ class Builder:
             return self._run(reference, [reference], {}, {}, context, context / "Dockerfile", on_step)
 
     def unit(
-        self, image: UnitImage, archive: Fetched | None, tools: str | None, on_step: OnStep
+        self,
+        image: UnitImage,
+        archive: Fetched | None,
+        tools: str | None,
+        below: str | None,
+        on_step: OnStep,
     ) -> BuildOutcome:
-        """A unit from its archive. `tools`: image that replaces the tools stage; None: the stage's own."""
+        """A unit from its archive, upon the image `below` of the unit that it stands on.
+
+        `tools`: image that replaces the tools stage; None: the stage's own.
+        """
         contexts = {} if tools is None else {TOOLS_STAGE: f"docker-image://{tools}"}
+        if below is not None:
+            contexts[BELOW[image.unit].value] = f"docker-image://{below}"
         files: dict[str, Path] = {}
         if archive is not None:
-            if image.unit is Unit.ORT:
-                files = {"onnxruntime.tgz": archive.files[0].path}
-            else:
+            if archive.kind in (Kind.CUDA, Kind.PYTHON):
                 files = {f"wheels/{file.name}": file.path for file in archive.files}
+            else:
+                files = {"onnxruntime.tgz": archive.files[0].path}
         with self._folder(files) as folder:
             if archive is not None:
                 contexts[ARCHIVES[image.unit]] = str(folder)
@@ -71,6 +84,22 @@ class Builder:
                 "--target",
                 image.unit.value,
             )
+
+    def base(self, reference: str, cell: Cell, image: str, pulled: str, on_step: OnStep) -> BuildOutcome:
+        """A base with what its flavour adds, where the engine can pull `image`, or `pulled` in its place."""
+        contexts = {} if pulled == image else {image: f"docker-image://{pulled}"}
+        dockerfile = self._root / dockerfile_path(cell)
+        return self._run(
+            reference,
+            [reference],
+            contexts,
+            {},
+            self._dockerfiles,
+            dockerfile,
+            on_step,
+            "--target",
+            BASE_STAGE,
+        )
 
     def cell(
         self, image: CellImage, tags: list[str], base: str | None, on_step: OnStep
@@ -110,7 +139,11 @@ class Builder:
         args += [f"--output=type=image,{_COMPRESSION}", str(context)]
         handler = on_step if isinstance(on_step, _VerifyTimer) else _VerifyTimer(on_step)
         log = self._logs / f"{re.sub('[^A-Za-z0-9._-]', '_', name.rpartition('/')[2])}.log"
-        return run_build(args, on_event=handler.event, log=log, cancel=self.cancel)
+        for _ in range(_TRIES):
+            outcome = run_build(args, on_event=handler.event, log=log, cancel=self.cancel)
+            if not _lost_by_the_engine(outcome):
+                break
+        return outcome
 
     @contextmanager
     def _folder(self, files: Mapping[str, Path]) -> Iterator[Path]:
@@ -128,6 +161,18 @@ class Builder:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lost_by_the_engine(outcome: BuildOutcome) -> bool:
+    """Whether the engine's garbage collection took something from under a build that had done all its steps.
+
+    It happens now and then when another build, or a removal, ends at that moment; the steps are cached, so
+    that trying again is a matter of seconds. https://github.com/containerd/nerdctl/issues/4142
+    """
+    failure = outcome.failure
+    return (
+        failure is not None and failure.step is None and failure.cause.endswith("failed to solve: not found")
+    )
 
 
 def cell_contexts(image: CellImage, base: str | None) -> dict[str, str]:

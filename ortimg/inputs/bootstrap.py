@@ -39,9 +39,12 @@ _KEPT_OPTIONS = (
 )
 
 
-def base_root(cache: Cache, name: str, suite: str, stop: threading.Event, say: Say) -> Entry:
-    """A slim root of `suite` with what ONNX Runtime's libraries need of a distribution."""
-    return _bootstrap(cache, name, suite, BASE_PACKAGES, (), stop, say)
+def base_root(
+    cache: Cache, name: str, suite: str, packages: tuple[str, ...], stop: threading.Event, say: Say
+) -> Entry:
+    """A slim root of `suite` with what ONNX Runtime's libraries need of a distribution, and `packages`."""
+    wanted = (*BASE_PACKAGES, *(package for package in packages if package not in BASE_PACKAGES))
+    return _bootstrap(cache, name, suite, wanted, (), stop, say)
 
 
 def tools_name(requirements: Path) -> str:

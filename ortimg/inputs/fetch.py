@@ -7,7 +7,7 @@ one that cannot be had must not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock as Mutex
@@ -15,7 +15,7 @@ from types import TracebackType
 
 from ortimg.core.lock import Lock, merge
 from ortimg.core.mirrors import NO_MIRRORS, Mirrors
-from ortimg.core.model import Base, CudaSet, OrtRelease
+from ortimg.core.model import Base, CudaSet, Flavour, OrtRelease, Wheel
 from ortimg.errors import OrtimgError
 from ortimg.inputs.cache import Cache, StoppedError
 from ortimg.inputs.download import Downloader, WrongFile
@@ -96,9 +96,18 @@ class Fetcher:
         """The wheels of a CUDA set."""
         return self._once(Kind.CUDA, row.key, lambda: self._origins.cuda(row))
 
-    def base(self, row: Base) -> Future[Result]:
+    def python(self, key: str, rows: Sequence[Wheel]) -> Future[Result]:
+        """ONNX Runtime's wheel and what it imports."""
+        return self._once(Kind.PYTHON, key, lambda: self._origins.python(key, rows))
+
+    def headers(self, row: OrtRelease) -> Future[Result]:
+        """The headers: in the release archive itself, or in one made of Debian's package."""
+        archive = self.ort(row)
+        return self._once(Kind.HEADERS, row.key, lambda: self._origins.headers(row, archive.result()))
+
+    def base(self, row: Base, flavour: Flavour = Flavour.RUNTIME) -> Future[Result]:
         """A base: Docker Hub's image by name, or a bootstrapped root file system (`root.tar`)."""
-        return self._once(Kind.BASE, row.name, lambda: self._origins.base(row))
+        return self._once(Kind.BASE, row.key_for(flavour), lambda: self._origins.base(row, flavour))
 
     def tools(self, image: str, requirements: Path) -> Future[Result]:
         """The `tools` stage: an image by name, or a root with Python and the hashed requirements."""
@@ -112,9 +121,17 @@ class Fetcher:
         """The set as the cache's index knows it, not read."""
         return self._origins.known_cuda(row)
 
-    def known_base(self, row: Base) -> Fetched | None:
+    def known_python(self, key: str, rows: Sequence[Wheel]) -> Fetched | None:
+        """The wheels as the cache's index knows them, not read."""
+        return self._origins.known_python(key, rows)
+
+    def known_headers(self, row: OrtRelease) -> Fetched | None:
+        """The headers as the cache's index knows them, not read."""
+        return self._origins.known_headers(row)
+
+    def known_base(self, row: Base, flavour: Flavour = Flavour.RUNTIME) -> Fetched | None:
         """The base as the cache's index knows it, not read."""
-        return self._origins.known_base(row)
+        return self._origins.known_base(row, flavour)
 
     def known_tools(self, image: str, requirements: Path) -> Fetched | None:
         """The tools as the cache's index knows them, not read."""

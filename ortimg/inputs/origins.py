@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 
 from ortimg.core.lock import Lock, OrtLock
 from ortimg.core.mirrors import NO_MIRRORS, TOOLS_IMAGE, Mirrors, Reference
-from ortimg.core.model import Base, CudaSet, Origin, OrtRelease
-from ortimg.errors import OrtimgError
-from ortimg.inputs import bootstrap, maven, release, repack, wheels
+from ortimg.core.model import Base, CudaSet, Flavour, Origin, OrtRelease, Wheel
+from ortimg.inputs import bootstrap, headers, maven, release, repack, wheels
 from ortimg.inputs.cache import Cache, Entry, StoppedError
-from ortimg.inputs.download import Downloader, HashMismatch, Progress, Unreachable, WrongFile
+from ortimg.inputs.download import Downloader, HashMismatch, Progress, Unreachable
 from ortimg.inputs.probe import Upstream, environment_registry
-from ortimg.inputs.result import Fetched, File, Kind, Missing, OnUpdate, Result, Update
-
-PIPS = 2  # pip processes at once, about 40 MB each
+from ortimg.inputs.result import Fetched, Kind, Missing, OnUpdate, Result, Update
+from ortimg.inputs.wheel_sets import WheelSets, file_of
 
 
 class Origins:
@@ -45,7 +44,7 @@ class Origins:
         self._has_image = has_image
         self._on_update = on_update
         self._mirrors = mirrors
-        self._pips = threading.Semaphore(PIPS)
+        self._sets = WheelSets(cache, self.stop, self._tell)
         # one of each kind: they overlap with downloads, and each takes a core and some memory
         self._unpackers = threading.Semaphore(1)
         self._bootstraps = threading.Semaphore(1)
@@ -115,7 +114,7 @@ class Origins:
         if (entry := self.cache.get(name)) is not None and _from_pinned(row, entry):
             return entry, True
         self._tell(Kind.ORT, row.key, f"wheel ({reasons[-1]})")
-        with self._pips:
+        with self._sets.pips:
             package = wheels.fetch_wheel(
                 self.cache,
                 wheel.requirement,
@@ -133,45 +132,37 @@ class Origins:
         return entry, False
 
     def cuda(self, row: CudaSet) -> Result:
-        fetching: dict[str, int] = {}
+        return self._sets.fetch(Kind.CUDA, row.key, row.wheels)
 
-        def one(filename: str, requirement: str, sha256: str, size: int) -> tuple[Entry, bool]:
-            with self.cache.locked(wheels.name(filename), self.stop):
-                if (entry := wheels.cached_wheel(self.cache, filename, sha256)) is not None:
-                    return entry, True
+    def python(self, key: str, rows: Sequence[Wheel]) -> Result:
+        return self._sets.fetch(Kind.PYTHON, key, rows)
 
-                def progress(done: int, _total: int | None) -> None:
-                    fetching[filename] = done
-                    whole = sum(wheel.size for wheel in row.wheels)
-                    self._tell(Kind.CUDA, row.key, "wheels", sum(fetching.values()), whole)
+    def headers(self, row: OrtRelease, archive: Result) -> Result:
+        """`archive`: where the libraries came from. The release archive has the headers, a fallback not."""
+        if isinstance(archive, Fetched) and archive.origin is Origin.UPSTREAM:
+            return archive
+        reasons = [f"upstream: {self.upstream.releases or 'the release archive could not be had'}"]
+        if isinstance(archive, Fetched):
+            reasons.append(f"{archive.origin.value}: that package holds no headers")
+        hint = "the release archive has the headers: set ORTIMG_RELEASE_MIRROR to a mirror of its host"
+        if row.headers is None:
+            reasons.append(f"debian: no package with headers of {row.version} is known")
+            return Missing(kind=Kind.HEADERS, key=row.key, reasons=tuple(reasons), hint=hint)
+        name, source = headers.name(row), row.headers
+        with self.cache.locked(name, self.stop):
+            entry = self.cache.get(name)
+            cached = entry is not None
+            if entry is None:
+                self._tell(Kind.HEADERS, row.key, f"debian ({reasons[0]})")
+                say = partial(self._tell, Kind.HEADERS, row.key)
+                try:
+                    entry = headers.fetch_debian_headers(self.cache, row, source, self.stop, say)
+                except Unreachable as error:
+                    reasons.append(f"debian: {error.message}")
+                    return Missing(kind=Kind.HEADERS, key=row.key, reasons=tuple(reasons), hint=hint)
+        return self._headers_result(row, entry, tuple(reasons), cached=cached)
 
-                with self._pips:
-                    entry = wheels.fetch_wheel(
-                        self.cache, requirement, filename, sha256, size, stop=self.stop, progress=progress
-                    )
-                fetching[filename] = size
-                return entry, False
-
-        with ThreadPoolExecutor(len(row.wheels) or 1, thread_name_prefix=f"cuda-{row.key}") as pool:
-            jobs = [
-                pool.submit(one, wheel.filename, wheel.requirement, wheel.sha256, wheel.size)
-                for wheel in row.wheels
-            ]
-            faults = [error for job in jobs if (error := job.exception()) is not None]
-        for fault in faults:
-            if not isinstance(fault, OrtimgError):
-                raise fault
-        if faults:
-            messages = tuple(fault.message for fault in faults if isinstance(fault, OrtimgError))
-            wrong = any(isinstance(fault, WrongFile) for fault in faults)
-            hint = next((fault.hint for fault in faults if isinstance(fault, OrtimgError)), None)
-            return Missing(kind=Kind.CUDA, key=row.key, reasons=messages, wrong=wrong, hint=hint)
-        results = [job.result() for job in jobs]
-        return self._cuda_result(
-            row, [entry for entry, _ in results], cached=all(cached for _, cached in results)
-        )
-
-    def base(self, row: Base) -> Result:
+    def base(self, row: Base, flavour: Flavour) -> Result:
         if (found := self._pullable(Kind.BASE, row.name, row.image)) is not None:
             return found
         reasons = (f"upstream: {self.upstream.hub}",)
@@ -182,13 +173,13 @@ class Origins:
                 reasons=(*reasons, f"{row.title} cannot be bootstrapped"),
                 hint="let the engine reach Docker Hub, or `docker load` the image there",
             )
-        name, suite = base_name(row), row.suite
+        name, suite, packages = base_name(row, flavour), row.suite, row.packages_for(flavour)
         return self._rooted(
             Kind.BASE,
-            row.name,
+            row.key_for(flavour),
             name,
             reasons,
-            lambda say: bootstrap.base_root(self.cache, name, suite, self.stop, say),
+            lambda say: bootstrap.base_root(self.cache, name, suite, packages, self.stop, say),
         )
 
     def tools(self, image: str, requirements: Path) -> Result:
@@ -239,16 +230,25 @@ class Origins:
 
     def known_cuda(self, row: CudaSet) -> Fetched | None:
         """The set as the cache's index knows it, not read."""
-        entries = [self.cache.peek(wheels.name(wheel.filename)) for wheel in row.wheels]
-        there = [entry for entry in entries if entry is not None]
-        pins = [wheel.sha256 for wheel in row.wheels]
-        if [entry.sha256 for entry in there] != pins:
-            return None
-        return self._cuda_result(row, there, cached=True)
+        return self._sets.known(Kind.CUDA, row.key, row.wheels)
 
-    def known_base(self, row: Base) -> Fetched | None:
+    def known_python(self, key: str, rows: Sequence[Wheel]) -> Fetched | None:
+        """The wheels as the cache's index knows them, not read."""
+        return self._sets.known(Kind.PYTHON, key, rows)
+
+    def known_headers(self, row: OrtRelease) -> Fetched | None:
+        """The headers as the cache's index knows them, not read."""
+        archive = self.known_ort(row)
+        if archive is None or archive.origin is Origin.UPSTREAM:
+            return archive
+        entry = self.cache.peek(headers.name(row)) if row.headers is not None else None
+        return None if entry is None else self._headers_result(row, entry, (), cached=True)
+
+    def known_base(self, row: Base, flavour: Flavour) -> Fetched | None:
         """The base as the cache's index knows it, not read."""
-        return self._known_root(Kind.BASE, row.name, base_name(row), row.image)
+        if (found := self._pullable(Kind.BASE, row.name, row.image)) is not None:
+            return found
+        return self._known_root(Kind.BASE, row.key_for(flavour), base_name(row, flavour), row.image)
 
     def known_tools(self, image: str, requirements: Path) -> Fetched | None:
         """The tools as the cache's index knows them, not read."""
@@ -300,7 +300,7 @@ class Origins:
             kind=Kind.ORT,
             key=row.key,
             origin=Origin(entry.origin),
-            files=(_file(self.cache, row.asset, entry),),
+            files=(file_of(self.cache, row.asset, entry),),
             identity=entry.details.get("tar_sha256", entry.sha256),
             source_sha256=entry.details.get("source_sha256"),
             top_folder=entry.details.get("top_folder"),
@@ -327,9 +327,9 @@ class Origins:
         *,
         cached: bool,
     ) -> Fetched:
-        files = [_file(self.cache, "root.tar", entry)]
+        files = [file_of(self.cache, "root.tar", entry)]
         if packages is not None:
-            files.append(_file(self.cache, "packages.json", packages))
+            files.append(file_of(self.cache, "packages.json", packages))
         return Fetched(
             kind=kind,
             key=key,
@@ -340,27 +340,25 @@ class Origins:
             cached=cached,
         )
 
-    def _cuda_result(self, row: CudaSet, entries: list[Entry], *, cached: bool) -> Fetched:
-        files = [
-            _file(self.cache, wheel.filename, entry) for wheel, entry in zip(row.wheels, entries, strict=True)
-        ]
+    def _headers_result(
+        self, row: OrtRelease, entry: Entry, reasons: tuple[str, ...], *, cached: bool
+    ) -> Fetched:
         return Fetched(
-            kind=Kind.CUDA,
+            kind=Kind.HEADERS,
             key=row.key,
-            origin=Origin.WHEEL,
-            files=tuple(files),
-            identity=" ".join(file.sha256 for file in files),
+            origin=Origin(entry.origin),
+            files=(file_of(self.cache, "onnxruntime.tgz", entry),),
+            identity=entry.details["tar_sha256"],
+            source_sha256=entry.details.get("source_sha256"),
+            reasons=reasons,
             cached=cached,
         )
 
 
-def _file(cache: Cache, name: str, entry: Entry) -> File:
-    return File(name=name, path=cache.path(entry), sha256=entry.sha256, size=entry.size)
-
-
-def base_name(row: Base) -> str:
-    """Name in the cache of a bootstrapped base."""
-    return f"base/{row.name}/bootstrap"
+def base_name(row: Base, flavour: Flavour = Flavour.RUNTIME) -> str:
+    """Name in the cache of a bootstrapped base: it goes by what is in it."""
+    packages = row.packages_for(flavour)
+    return f"base/{'-'.join((row.name, *packages))}/bootstrap"
 
 
 def repacked_wheel_name(row: OrtRelease) -> str:

@@ -17,6 +17,8 @@ class Kind(StrEnum):
     """What an input is."""
 
     ORT = "ort"
+    PYTHON = "python"  # the wheel and what it imports, instead of the archive
+    HEADERS = "headers"
     CUDA = "cuda"
     BASE = "base"
     TOOLS = "tools"
@@ -90,6 +92,11 @@ def news(result: Fetched) -> Lock:
         else:
             row = OrtLock(wheel=Repacked(source=result.source_sha256, tar=result.identity))
         return Lock(ort={result.key: row})
+    if result.kind is Kind.PYTHON:
+        return Lock(python={result.key: {file.name: file.sha256 for file in result.files}})
+    if result.kind is Kind.HEADERS and result.origin is Origin.DEBIAN:
+        found = Repacked(source=result.source_sha256, tar=result.identity)
+        return Lock(headers={result.key: found})
     if result.kind is Kind.CUDA:
         return Lock(cuda={result.key: {file.name: file.sha256 for file in result.files}})
     if result.kind is Kind.BASE and result.image is not None:

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import msgspec
 
-from ortimg.core.model import Cell, Origin
-from ortimg.inputs import maven, release, wheels
+from ortimg.core.model import Cell, Flavour, Origin
+from ortimg.inputs import headers, maven, release, wheels
 from ortimg.inputs.bootstrap import tools_name_of
 from ortimg.inputs.cache import Cache
 from ortimg.inputs.origins import base_name, repacked_wheel_name
 
 # A run moves a blob to its place, then writes its name: a younger blob may get one yet.
 GRACE = 60.0  # seconds
+_JUDGED = ("ort/", "wheels/", "base/", "headers/")
 # What else lies below the root: Maven's plug-ins, logs of builds, the compiled verifier.
 _MORE = ("m2", "logs", "verifier")
 
@@ -41,9 +42,11 @@ def needed(cells: Sequence[Cell], tools_requirements: str | None) -> Pins:
         pins[release.name(row)] = None if row.sha256 is None else frozenset({row.sha256})
         pins[maven.name(row)] = None
         pins[repacked_wheel_name(row)] = None
-        for wheel in cell.cuda_set.wheels:
+        for wheel in (*cell.cuda_set.wheels, *cell.wheels):
             pins[wheels.name(wheel.filename)] = frozenset({wheel.sha256})
-        pins |= dict.fromkeys(_root(base_name(cell.base)))
+        pins |= dict.fromkeys(_root(base_name(cell.base, cell.flavour)))
+        if cell.flavour is Flavour.DEVEL:
+            pins[headers.name(row)] = None
     if tools_requirements is not None and cells:
         sha256 = hashlib.sha256(tools_requirements.encode()).hexdigest()
         pins |= dict.fromkeys(_root(tools_name_of(sha256)))
@@ -77,7 +80,8 @@ def stale_entries(cache: Cache, pins: Pins, everything: bool = False) -> Iterato
 def _reason(cache: Cache, name: str, pins: Pins) -> str | None:
     """Why the entry `name` is stale; None: it is needed."""
     if name not in pins:
-        return "no cell of images.yaml needs it"
+        # of other kinds nobody here can tell
+        return "no cell of images.yaml needs it" if name.startswith(_JUDGED) else None
     entry, allowed = cache.peek(name), pins[name]
     if entry is not None and allowed is not None and entry.sha256 not in allowed:
         return "another file than the catalogue's pin"

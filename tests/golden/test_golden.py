@@ -30,7 +30,7 @@ tags: {latest: "1.16.2-cuda11.8-cudnn8-debian13"}
 ONE_CELL = """
 repository: onnxruntime-gpu
 include:
-  - {ort: "%s", cuda: "%s", cudnn: "%s", base: %s}
+  - {ort: "%s", cuda: "%s", cudnn: "%s", base: %s, flavour: %s}
 """
 # Of no real image: what a lock holds when a base was resolved.
 RESOLVED = Pins(base_digest={"ubuntu22.04": "sha256:" + "0123456789abcdef" * 4})
@@ -39,6 +39,9 @@ DOCKERFILES = {
     "1.16.2-cuda11.8-cudnn8-debian12": None,
     "1.18.0-cuda12.2-cudnn8-rocky9": None,  # its archive's hash is not known
     "1.23.2-cuda12.6-cudnn9-debian13": None,
+    "1.23.2-cuda12.6-cudnn9-debian13-devel": None,
+    "1.17.1-cuda11.8-cudnn8-debian12-python3.11": None,
+    "1.18.0-cuda11.8-cudnn8-rocky9-python3.9": None,
     "1.17.1-cuda12.2-cudnn8-ubuntu22.04": RESOLVED,
 }
 
@@ -74,8 +77,8 @@ def compare(request: pytest.FixtureRequest) -> Compare:
 
 @pytest.mark.parametrize("identifier", DOCKERFILES)
 def test_dockerfile(identifier: str, compare: Compare) -> None:
-    ort, cuda, cudnn, base = identifier.split("-")
-    images = ONE_CELL % (ort, cuda.removeprefix("cuda"), cudnn.removeprefix("cudnn"), base)
+    ort, cuda, cudnn, base, flavour = (*identifier.split("-"), "runtime")[:5]
+    images = ONE_CELL % (ort, cuda.removeprefix("cuda"), cudnn.removeprefix("cudnn"), base, flavour)
     rendered = files(images, DOCKERFILES[identifier])
     compare(f"{identifier}.Dockerfile", rendered[f"dockerfiles/{identifier}/Dockerfile"])
 

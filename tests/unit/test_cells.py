@@ -38,6 +38,7 @@ def test_the_projects_own_matrix() -> None:
     parts = ["1.16.2-cuda11.8", "1.17.1-cuda11.8", "1.17.1-cuda12.2", "1.18.0-cuda11.8", "1.18.0-cuda12.2"]
     expected = [f"{part}-cudnn8-{base}" for part in parts for base in bases]
     expected += ["1.23.2-cuda12.6-cudnn9-debian12", "1.23.2-cuda12.6-cudnn9-debian13"]
+    expected += ["1.23.2-cuda12.6-cudnn9-debian13-devel", "1.17.1-cuda11.8-cudnn8-debian12-python3.11"]
     expected += ["1.30.0-cuda13.0-cudnn9-debian12", "1.30.0-cuda13.0-cudnn9-debian13"]
     assert identifiers(plan) == expected
     tags = {tag: row.identifier for row in plan.cells for tag in row.tags}

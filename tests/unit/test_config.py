@@ -39,9 +39,12 @@ def test_the_projects_own_file_is_what_the_design_says() -> None:
         "flavour": ["runtime"],
     }
     assert [row.values for row in config.include] == [
-        (ort, cuda, "9", base, "runtime")
-        for ort, cuda in (("1.23.2", "12.6"), ("1.30.0", "13.0"))
-        for base in ("debian12", "debian13")
+        ("1.23.2", "12.6", "9", "debian12", "runtime"),
+        ("1.23.2", "12.6", "9", "debian13", "runtime"),
+        ("1.23.2", "12.6", "9", "debian13", "devel"),
+        ("1.17.1", "11.8", "8", "debian12", "python3.11"),
+        ("1.30.0", "13.0", "9", "debian12", "runtime"),
+        ("1.30.0", "13.0", "9", "debian13", "runtime"),
     ]
     tags = {tag: wish.value for tag, wish in config.tags}
     assert tags["latest"] == "1.23.2-cuda12.6-cudnn9-debian12"

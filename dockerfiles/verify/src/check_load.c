@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attempt.h"
+#include "attempt_python.h"
 #include "check.h"
 #include "reading.h"
 
@@ -97,7 +98,9 @@ void check_load(struct scene *scene) {
         return;
     }
     struct session_attempt attempt = {scene->stub, scene->core_name};
-    struct outcome outcome = child_run(attempt_session, &attempt, scene->seconds);
+    struct python_attempt python = {scene->stub, scene->manifest.python};
+    struct outcome outcome = scene->manifest.python ? child_run(attempt_python, &python, scene->seconds)
+                                                    : child_run(attempt_session, &attempt, scene->seconds);
     struct reading reading = read_report(&outcome);
     judge(scene, &outcome, &reading);
 }

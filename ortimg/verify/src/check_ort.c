@@ -68,6 +68,21 @@ static bool same_content(const char *one, const char *other) {
     return same;
 }
 
+// In the wheel the extension module takes the place of libonnxruntime; the providers lie beside it.
+static void find_module(struct scene *scene) {
+    static const char module[] = "onnxruntime_pybind11_state";
+    char *folder = text("%s/onnxruntime/capi", scene->manifest.python_site);
+    struct names entries = folder_entries(folder);
+    for (size_t i = 0; i < entries.count && scene->core == NULL; i++)
+        if (starts_with(entries.item[i], module) && ends_with(entries.item[i], ".so")) {
+            scene->core = text("%s/%s", folder, entries.item[i]);
+            scene->core_name = entries.item[i];
+        }
+    if (scene->core == NULL)
+        report_add(scene->report, files_check, FAIL, "install the wheel onnxruntime-gpu, whole", "%s*.so missing in %s",
+                   module, folder);
+}
+
 // The cell's own folder must be complete, whatever the loader found.
 static void check_own_folder(struct scene *scene) {
     const struct manifest *manifest = &scene->manifest;
@@ -105,7 +120,7 @@ static void check_providers(struct scene *scene) {
                    scene->core, scene->shared, scene->cuda);
 }
 
-void check_ort(struct scene *scene) {
+static void find_core(struct scene *scene) {
     struct names names = core_names(scene);
     for (size_t i = 0; i < names.count && scene->core == NULL; i++) {
         scene->core = loader_find(names.item[i]);
@@ -118,6 +133,13 @@ void check_ort(struct scene *scene) {
     }
     if (scene->manifest.present)
         check_own_folder(scene);
+}
+
+void check_ort(struct scene *scene) {
+    if (scene->manifest.python)
+        find_module(scene);
+    else
+        find_core(scene);
     if (scene->core == NULL)
         return;
     struct elf core;
@@ -140,7 +162,9 @@ void check_ort(struct scene *scene) {
     if (scene->cuda != NULL && !elf_is_sound(scene, scene->cuda, &scene->cuda_elf))
         scene->cuda = NULL;
     if (!report_failed(scene->report, files_check))
-        report_add(scene->report, files_check, OK, NULL, "%s found by the loader as %s, providers beside it",
+        report_add(scene->report, files_check, OK, NULL,
+                   scene->manifest.python ? "%s is %s, providers beside it"
+                                          : "%s found by the loader as %s, providers beside it",
                    scene->core_name, scene->core);
 
     // Copies elsewhere: whichever the loader meets first wins, today this one.

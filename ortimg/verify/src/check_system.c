@@ -81,17 +81,18 @@ void check_loader_files(struct scene *scene) {
     if (!manifest->present)
         return;
     const char *const folders[] = {manifest->cuda_folder, text("%s/lib", manifest->ort_prefix)};
-    for (size_t i = 0; i < 2; i++)
+    size_t count = manifest->python ? 1 : 2; // Python opens the wheel's libraries by their paths
+    for (size_t i = 0; i < count; i++)
         if (!conf_has(scene, folders[i]))
             report_add(scene->report, conf, FAIL,
                        text("write %s into a file of /etc/ld.so.conf.d and run ldconfig", folders[i]),
                        "no file of /etc/ld.so.conf.d names %s", folders[i]);
     if (!report_failed(scene->report, conf))
-        report_add(scene->report, conf, OK, NULL, "%s and %s", folders[0], folders[1]);
+        report_add(scene->report, conf, OK, NULL, count == 1 ? "%s" : "%s and %s", folders[0], folders[1]);
     if (scene->cache.fault != NULL)
         return;
     struct names absent = {0};
-    if (!cache_has(scene, manifest->ort_soname, folders[1]))
+    if (count == 2 && !cache_has(scene, manifest->ort_soname, folders[1]))
         names_add(&absent, manifest->ort_soname);
     for (size_t i = 0; i < manifest->cuda_libraries.count; i++)
         if (!cache_has(scene, manifest->cuda_libraries.item[i], folders[0]))
@@ -101,7 +102,7 @@ void check_loader_files(struct scene *scene) {
                    "/etc/ld.so.cache does not name %s", names_join(&absent, 8));
     else
         report_add(scene->report, cache, OK, NULL, "names all %zu libraries of the cell",
-                   manifest->cuda_libraries.count + 1);
+                   manifest->cuda_libraries.count + count - 1);
 }
 
 static void check_empty(struct scene *scene) {

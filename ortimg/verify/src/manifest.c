@@ -45,6 +45,7 @@ const char *manifest_read(const char *path, struct manifest *out) {
     const cJSON *cuda = cJSON_GetObjectItemCaseSensitive(root, "cuda");
     const cJSON *cudnn = cJSON_GetObjectItemCaseSensitive(root, "cudnn");
     const cJSON *base = cJSON_GetObjectItemCaseSensitive(root, "base");
+    const cJSON *python = cJSON_GetObjectItemCaseSensitive(ort, "python");
     *out = (struct manifest){
         .present = true,
         .identifier = string_of(root, "identifier"),
@@ -60,9 +61,13 @@ const char *manifest_read(const char *path, struct manifest *out) {
         .cudnn_version = string_of(cudnn, "version"),
         .cudnn_major = number_of(cudnn, "major"),
         .glibc = string_of(base, "glibc"),
+        .python = string_of(python, "interpreter"),
+        .python_site = string_of(python, "site"),
     };
     if (!out->identifier || !out->ort_version || !out->ort_prefix || !out->ort_soname || !out->cuda_folder ||
         out->cuda_libraries.count == 0)
         return "lacks identifier, ort.version, ort.prefix, ort.soname, cuda.folder or cuda.libraries";
+    if (!out->python != !out->python_site)
+        return "has only one of ort.python.interpreter and ort.python.site";
     return NULL;
 }

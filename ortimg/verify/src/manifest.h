@@ -15,6 +15,7 @@ struct manifest {
     const char *cudnn_version;
     int cudnn_major; // 0: unknown
     const char *glibc;
+    const char *python, *python_site; // interpreter, and the folder with ONNX Runtime's wheel; NULL: the archive
 };
 
 // Reads the manifest. A file that is not there is no fault (`present` stays false); NULL, or what is wrong with it.

@@ -52,32 +52,6 @@ COPY --from=ort-verify-compile /unit/ /
 FROM scratch AS cuda-stub
 COPY --from=ort-verify-compile /stub/ /
 
-# ---- ort: ONNX Runtime at its final place. One layer, the same for every base ----
-FROM tools AS ort-unpack
-RUN --network=none \
-    --mount=type=bind,from=ort-archive,target=/archive \
-    --mount=type=bind,source=tools/cut_runpath.py,target=/tools/cut_runpath.py <<'EOF'
-set -eux
-umask 022
-prefix=/unit/opt/onnxruntime/1.16.2
-licenses=/unit/usr/share/licenses/onnxruntime
-mkdir -p "$prefix" "$licenses" /unit/usr/share/ortimg
-# The top folder's name differs from release to release, so it is stripped.
-tar -xzf /archive/onnxruntime.tgz --strip-components=1 --no-same-owner --no-same-permissions -C "$prefix"
-grep -qx '1[.]16[.]2' "$prefix/VERSION_NUMBER"
-# TensorRT's provider needs libnvinfer, which is not here.
-rm -f "$prefix/lib/libonnxruntime_providers_tensorrt.so"
-# Builds 1.15 to 1.19 search the working directory for libraries, ahead of everything else: see the script.
-python3 /tools/cut_runpath.py --record /unit/usr/share/ortimg/runpath.json "$prefix"/lib/*.so*
-ln -s 1.16.2 /unit/opt/onnxruntime/current
-mv "$prefix/LICENSE" "$prefix/ThirdPartyNotices.txt" "$licenses"
-chmod -R u=rwX,go=rX /unit
-find /unit -exec touch --no-dereference --date=@315532800 {} +
-EOF
-
-FROM scratch AS ort
-COPY --from=ort-unpack /unit/ /
-
 # ---- cuda: the CUDA and cuDNN libraries that ONNX Runtime loads. One layer, the same for every base ----
 FROM tools AS cuda-unpack
 RUN --network=none \
@@ -104,17 +78,46 @@ EOF
 FROM scratch AS cuda
 COPY --from=cuda-unpack /unit/ /
 
-# ---- the image: cuda + ort + Debian 12 (bookworm) + a few hundred bytes ----
+# ---- ort: ONNX Runtime at its final place. One layer, the same for every base ----
+FROM tools AS ort-unpack
+RUN --network=none \
+    --mount=type=bind,from=ort-archive,target=/archive \
+    --mount=type=bind,source=tools/cut_runpath.py,target=/tools/cut_runpath.py <<'EOF'
+set -eux
+umask 022
+prefix=/unit/opt/onnxruntime/1.16.2
+licenses=/unit/usr/share/licenses/onnxruntime
+mkdir -p "$prefix" "$licenses" /unit/usr/share/ortimg
+# The top folder's name differs from release to release, so it is stripped.
+tar -xzf /archive/onnxruntime.tgz --strip-components=1 --no-same-owner --no-same-permissions -C "$prefix"
+grep -qx '1[.]16[.]2' "$prefix/VERSION_NUMBER"
+# These point to folders that are not there (https://github.com/microsoft/onnxruntime/issues/24003); the flavour
+# devel has better ones.
+rm -rf "$prefix/lib/cmake" "$prefix/lib/pkgconfig"
+# TensorRT's provider needs libnvinfer, which is not here.
+rm -f "$prefix/lib/libonnxruntime_providers_tensorrt.so"
+# Builds 1.15 to 1.19 search the working directory for libraries, ahead of everything else: see the script.
+python3 /tools/cut_runpath.py --record /unit/usr/share/ortimg/runpath.json "$prefix"/lib/*.so*
+ln -s 1.16.2 /unit/opt/onnxruntime/current
+mv "$prefix/LICENSE" "$prefix/ThirdPartyNotices.txt" "$licenses"
+chmod -R u=rwX,go=rX /unit
+find /unit -exec touch --no-dereference --date=@315532800 {} +
+EOF
+
+# It lies upon the CUDA layer; --link keeps it a layer of its own, the same whatever lies below.
+# https://docs.docker.com/reference/dockerfile/#copy---link
+FROM cuda AS ort
+COPY --link --from=ort-unpack /unit/ /
+
+# ---- base: Debian 12 (bookworm) ----
 FROM debian:12-slim AS base
 
+# ---- the image: cuda + ort + Debian 12 (bookworm) + a few hundred bytes ----
 # The heavy layers lie at the bottom and the distribution above them. The files are the same either way, but an
 # engine unpacks a layer once for each different stack below it: like this the gigabytes are unpacked once for
 # all distributions, and again for none of them when a distribution gets its next security update.
-# --link makes each layer independent of the others: https://docs.docker.com/reference/dockerfile/#copy---link
-# Each of these stages holds nothing but what it adds, hence "/".
-FROM cuda
-# hadolint ignore=DL3067
-COPY --link --from=ort / /
+# Each of the stages that are copied holds nothing but what it adds, hence "/".
+FROM ort
 # hadolint ignore=DL3067
 COPY --link --from=base / /
 # hadolint ignore=DL3067
