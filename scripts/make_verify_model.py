@@ -52,7 +52,7 @@ def make_model() -> bytes:
         weights("bn.b", 8),
         weights("bn.m", 8),
         numpy_helper.from_array(np.linspace(0.5, 1.5, 8, dtype=np.float32), "bn.v"),
-        numpy_helper.from_array(np.array([1, 16, 8], dtype=np.int64), "tokens"),
+        numpy_helper.from_array(np.array([1, 32, 8], dtype=np.int64), "tokens"),
         weights("q.w", 8, 8),
         weights("k.w", 8, 8),
         weights("v.w", 8, 8),

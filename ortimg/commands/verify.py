@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from ortimg.core.model import Tier
 from ortimg.errors import ConfigError, EnvironmentFault, ExitCode
 from ortimg.project import CONFIG_NAME, load_project
 from ortimg.verify.report import FindingVerdict, Report, Verdict, encode, unable
+
+if TYPE_CHECKING:
+    from ortimg.verify.wish import RunWish
 
 SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
 
@@ -25,20 +29,55 @@ SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
     show_default=True,
     help="How far: static (files and links), load (up to 'no device', no GPU needed), run (on a GPU).",
 )
-@click.option("--timeout", type=click.IntRange(1, 86400), default=120, show_default=True, metavar="SECONDS")
+@click.option(
+    "--timeout",
+    type=click.IntRange(1, 86400),
+    metavar="SECONDS",
+    help="Limit of one attempt. [default: 120, in tier run 600]",
+)
+@click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="Tier run: your ONNX model.")
+@click.option("--shape", "shapes", multiple=True, metavar="NAME=1x3x8x8", help="Tier run: shape of an input.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Tier run: an option of the CUDA provider.",
+)
+@click.option(
+    "--allow-cpu", multiple=True, metavar="OP", help="Tier run: an operator that may run on the CPU."
+)
+@click.option("--warmup", type=click.IntRange(0), metavar="N", help="Tier run: runs before the timed ones.")
+@click.option("--runs", type=click.IntRange(1), metavar="N", help="Tier run: timed runs.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_context
-def verify(context: click.Context, targets: tuple[str, ...], tier: str, timeout: int, as_json: bool) -> None:
+def verify(
+    context: click.Context,
+    targets: tuple[str, ...],
+    tier: str,
+    timeout: int | None,
+    model: Path | None,
+    shapes: tuple[str, ...],
+    options: tuple[str, ...],
+    allow_cpu: tuple[str, ...],
+    warmup: int | None,
+    runs: int | None,
+    as_json: bool,
+) -> None:
     """Tell whether ONNX Runtime in TARGET brings up its CUDA provider, and if not, which library is at fault.
 
     TARGET is an image reference, a folder with an unpacked root file system, or a selector of cells of
-    images.yaml ('1.16.2-*'). Exit code 1 if a target fails, 3 if this machine cannot tell.
+    images.yaml ('1.16.2-*'). Tier run runs a model on the GPU, all of it, and compares with the CPU.
+    Exit code 1 if a target fails, 3 if this machine cannot tell.
     """
+    from ortimg.verify.wish import RunWish
+
+    wish = RunWish(model, shapes, options, allow_cpu, warmup, runs)
     found = _resolve(context.find_object(Path) or Path(), targets)
     if len(found) == 1:
-        reports = [_verify(found[0], Tier(tier), timeout)]
+        reports = [_verify(found[0], Tier(tier), timeout, wish)]
     else:
-        reports = [_verify_or_say_why_not(target, Tier(tier), timeout) for target in found]
+        reports = [_verify_or_say_why_not(target, Tier(tier), timeout, wish) for target in found]
     if as_json:
         click.echo(_as_json(reports))
     else:
@@ -47,7 +86,7 @@ def verify(context: click.Context, targets: tuple[str, ...], tier: str, timeout:
     context.exit(_exit_code(reports))
 
 
-def _verify(target: str, tier: Tier, seconds: int) -> Report:
+def _verify(target: str, tier: Tier, seconds: int | None, wish: RunWish) -> Report:
     from ortimg.engine.client import Engine
     from ortimg.inputs.cache import Cache
     from ortimg.verify.binary import get_verifier
@@ -56,14 +95,14 @@ def _verify(target: str, tier: Tier, seconds: int) -> Report:
 
     verifier = get_verifier(Cache.default().root)
     if Path(target).is_dir():
-        return verify_root(Path(target), tier, verifier, seconds)
-    return verify_image(Engine(), target, tier, verifier, seconds)
+        return verify_root(Path(target), tier, verifier, seconds, wish)
+    return verify_image(Engine(), target, tier, verifier, seconds, wish)
 
 
-def _verify_or_say_why_not(target: str, tier: Tier, seconds: int) -> Report:
+def _verify_or_say_why_not(target: str, tier: Tier, seconds: int | None, wish: RunWish) -> Report:
     """One of several targets: that it cannot be looked at does not hide the others."""
     try:
-        return _verify(target, tier, seconds)
+        return _verify(target, tier, seconds, wish)
     except EnvironmentFault as fault:
         return unable(target, tier, fault.message, fault.hint or "see `ortimg engine`")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from ortimg.core.model import Tier
 from ortimg.engine.client import Engine, RunResult
-from ortimg.errors import CheckFailed, EnvironmentFault, ExitCode
+from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault, ExitCode
 from ortimg.verify.binary import Verifier
 from ortimg.verify.report import (
     Finding,
@@ -17,38 +19,75 @@ from ortimg.verify.report import (
     parse_report,
     with_target,
 )
+from ortimg.verify.wish import RunWish, cuda_variables, refusal, time_limit
 
 _MOUNT = "/run/ortimg-verify"  # seen by this one container only
+_MODELS = "/run/ortimg-models"
 _ENVIRONMENT_CHECK = "container.environment"
 _NO_START = "take a base with glibc for x86-64: Debian, Ubuntu, Rocky"
 
 
 def verify_image(
-    engine: Engine, reference: str, tier: Tier, verifier: Verifier, seconds: int = 120
+    engine: Engine,
+    reference: str,
+    tier: Tier,
+    verifier: Verifier,
+    seconds: int | None = None,
+    wish: RunWish | None = None,
 ) -> Report:
     """Runs `verifier` inside `reference`: no network, nothing written, no capabilities, the image's own user.
 
-    `seconds` limit one attempt to load. Raises EnvironmentFault where the engine has no such image.
+    In tier run the container has all GPUs, as with `docker run --gpus all`, and runs `wish`. `seconds` limit
+    one attempt. Raises EnvironmentFault where the engine has no such image, or no GPU; ConfigError for a wish
+    that cannot be.
     """
     if engine.inspect(reference) is None:
         raise EnvironmentFault(
             f"the engine has no image {reference}", f"run `docker pull {reference}`, or `ortimg build`"
         )
-    words = ["--tier", tier.value, "--timeout", str(seconds), "--stub", f"{_MOUNT}/{verifier.stub.name}"]
+    limit, wish = time_limit(tier, seconds), wish or RunWish()
+    words = ["--tier", tier.value, "--timeout", str(limit), "--stub", f"{_MOUNT}/{verifier.stub.name}"]
+    model = wish.model.resolve() if wish.model else None
+    words += wish.words(f"{_MODELS}/{model.name}" if model else None)
+    volumes = {str(verifier.folder): {"bind": _MOUNT, "mode": "ro"}}
+    if model:  # with its folder, which may hold its weights
+        volumes[str(model.parent)] = {"bind": _MODELS, "mode": "ro"}
     try:
         result = engine.run(
             reference,
             words,
-            limit=8 * seconds + 60,  # attempts follow one another
+            limit=8 * limit + 60,  # attempts follow one another
             entrypoint=f"{_MOUNT}/{verifier.program.name}",
-            volumes={str(verifier.folder): {"bind": _MOUNT, "mode": "ro"}},
+            volumes=volumes,
             read_only=True,
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
+            **(_with_gpus() if tier is Tier.RUN else {}),
         )
     except Exception as error:
         return _not_started(reference, tier, error)
     return _judge(reference, tier, result)
+
+
+def _with_gpus() -> dict[str, Any]:
+    """docker-py's words for `--gpus all`, and what a run needs besides: its profile is written to /tmp."""
+    from docker.types import DeviceRequest
+
+    return {
+        "device_requests": [DeviceRequest(count=-1, capabilities=[["gpu"]])],
+        "environment": cuda_variables(),
+        "tmpfs": {"/tmp": ""},
+    }
+
+
+# What engines and the NVIDIA toolkit say when a container cannot get a GPU.
+_NO_GPU = (
+    "could not select device driver",  # no NVIDIA toolkit: the driver's name is empty
+    "failed to discover GPU vendor",  # the same since Engine 28, which asks CDI
+    "unresolvable CDI devices",
+    "nvidia-container-cli",  # the toolkit is there and finds no driver, or one that is too old
+    "nvidia-container-runtime",
+)
 
 
 def _not_started(reference: str, tier: Tier, error: Exception) -> Report:
@@ -57,6 +96,11 @@ def _not_started(reference: str, tier: Tier, error: Exception) -> Report:
     if not isinstance(error, APIError):
         raise error
     text = str(error.explanation or error)
+    if any(words in text for words in _NO_GPU):
+        raise EnvironmentFault(
+            f"the engine gives no GPU to a container: {text}",
+            "run it on a machine with an NVIDIA GPU, its driver and the NVIDIA container toolkit",
+        ) from error
     if "exec format error" in text:
         return failed(
             reference, tier, "base.libraries", "the image is for another machine, not x86-64", _NO_START
@@ -87,9 +131,7 @@ def _judge(reference: str, tier: Tier, result: RunResult) -> Report:
             "see what it waits for",
         )
     if result.exit_code == ExitCode.USAGE:
-        raise EnvironmentFault(
-            f"ort-verify refuses its options: {_last(result.stderr)}", "use one version of ortimg"
-        )
+        raise ConfigError(refusal(result.stderr), hint="`ortimg verify --help` shows the options.")
     # 255 and "exec …: no such file" on stderr: a start that failed after the engine said yes.
     if (
         not result.stdout

@@ -8,6 +8,7 @@ import msgspec
 
 from ortimg.core.model import Tier
 from ortimg.errors import CheckFailed, ExitCode
+from ortimg.verify.run_report import RunReport
 
 SCHEMA = 1
 
@@ -46,6 +47,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     tier: Tier
     verdict: Verdict
     findings: tuple[Finding, ...]
+    run: RunReport | msgspec.UnsetType = msgspec.UNSET  # absent where no model was run
 
     @property
     def failures(self) -> tuple[Finding, ...]:

@@ -6,29 +6,36 @@ import subprocess
 from pathlib import Path
 
 from ortimg.core.model import Tier
-from ortimg.errors import CheckFailed, EnvironmentFault, ExitCode
+from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault, ExitCode
 from ortimg.verify.binary import Verifier
 from ortimg.verify.report import Report, failed, parse_report, with_target
+from ortimg.verify.wish import RunWish, refusal, time_limit
 
 
-def verify_root(folder: Path, tier: Tier, verifier: Verifier, seconds: int = 120) -> Report:
+def verify_root(
+    folder: Path, tier: Tier, verifier: Verifier, seconds: int | None = None, wish: RunWish | None = None
+) -> Report:
     """Runs `verifier --root folder`: it enters the root in mounts of its own and leaves nothing there.
 
-    Tier load runs code of the root, without network and without rights. Raises EnvironmentFault where this
-    machine does not let it (root, or user namespaces, are needed).
+    Code of the root runs without network and without rights; in tier run with this machine's NVIDIA driver
+    and GPUs, on `wish`. `seconds` limit one attempt. Raises EnvironmentFault where this machine does not let
+    it (root, or user namespaces, are needed), ConfigError for a wish that cannot be.
     """
-    command = [str(verifier.program), "--root", str(folder), "--tier", tier.value, "--timeout", str(seconds)]
-    command += ["--stub", str(verifier.stub)]
+    limit, wish = time_limit(tier, seconds), wish or RunWish()
+    command = [str(verifier.program), "--root", str(folder), "--tier", tier.value, "--timeout", str(limit)]
+    command += ["--stub", str(verifier.stub), *wish.words(str(wish.model) if wish.model else None)]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=8 * seconds + 60, check=False
+            command, capture_output=True, text=True, errors="replace", timeout=8 * limit + 60, check=False
         )
     except subprocess.TimeoutExpired:
         return failed(
             str(folder), tier, "verify", "hang: ort-verify did not end in time", "see what it waits for"
         )
+    if done.returncode == ExitCode.USAGE and not done.stdout:
+        raise ConfigError(refusal(done.stderr), hint="`ortimg verify --help` shows the options.")
     last = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-    if done.returncode in (ExitCode.USAGE, ExitCode.ENVIRONMENT) and not done.stdout:
+    if done.returncode == ExitCode.ENVIRONMENT and not done.stdout:
         raise EnvironmentFault(last.removeprefix("ort-verify: "), "run it as root, on a whole unpacked root")
     try:
         return with_target(parse_report(done.stdout), str(folder))

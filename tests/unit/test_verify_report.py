@@ -74,3 +74,20 @@ def test_what_is_written_can_be_read() -> None:
     one = failed("image:1", Tier.STATIC, "verify", "hang", "see what it waits for")
     assert parse_report(encode(one)) == one
     assert with_target(one, "other").target == "other"
+
+
+def test_the_numbers_of_a_run_are_kept_as_they_were_written() -> None:
+    run = {
+        "model": "net.onnx",
+        "device": {"id": 0, "name": "Some GPU", "memory_bytes": 150109880320},
+        "options": {"device_id": "0"},
+        "tf32": False,
+        "outputs": [{"name": "out", "relative_error": 1e-7}],
+        "nodes": {"total": 5, "cuda": 2, "cpu": 3, "share_cuda": 0.4, "copies": 4},
+    }
+    read = parse_report(json.dumps(report(tier="run", run=run)))
+    assert json.loads(encode(read))["run"] == run
+
+
+def test_without_a_run_there_are_no_numbers() -> None:
+    assert "run" not in json.loads(encode(parse_report(json.dumps(report()))))

@@ -6,9 +6,11 @@ import runpy
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from elftools.elf.elffile import ELFFile
+from onnx.reference import ReferenceEvaluator
 
 from ortimg.verify.sources import verifier_sources
 
@@ -56,6 +58,14 @@ def test_the_model_touches_what_a_network_touches() -> None:
     model = onnx.load(VERIFY / "model" / "verify.onnx")
     kinds = {node.op_type for node in model.graph.node}
     assert {"Conv", "MatMul", "Gemm", "BatchNormalization", "Softmax", "Transpose", "ReduceMean"} <= kinds
+
+
+def test_the_model_can_be_run() -> None:
+    model = onnx.load(VERIFY / "model" / "verify.onnx")
+    image = np.sin(np.arange(3 * 8 * 16, dtype=np.float32)).reshape(1, 3, 8, 16)
+    (out,) = ReferenceEvaluator(model).run(None, {"image": image})
+    assert out.shape == (1, 4)
+    assert 0.1 < out.min() < out.max() < 0.9  # not where the sigmoid hides differences
 
 
 def test_the_model_suits_ort_1_14() -> None:

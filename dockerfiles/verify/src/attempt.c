@@ -1,48 +1,12 @@
 #include "attempt.h"
 
 #include <dlfcn.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <unistd.h>
 
+#include "model.h"
 #include "ort_api.h"
+#include "talk.h"
 #include "text.h"
-
-// The model that is in model/verify.onnx, as text: made by scripts/make_verify_model.py.
-static const unsigned char model[] = {
-#include "model.inc"
-};
-
-static int report_file;
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
-    char line[2048];
-    va_list list;
-    va_start(list, format);
-    int length = vsnprintf(line, sizeof line - 1, format, list);
-    va_end(list);
-    if (length < 0 || (size_t)length > sizeof line - 2)
-        length = sizeof line - 2;
-    for (int i = 0; i < length; i++)
-        if (line[i] == '\n')
-            line[i] = ' ';
-    line[length] = '\n';
-    if (write(report_file, line, (size_t)length + 1) < 0)
-        _exit(1);
-}
-
-static void *open_library(const char *name, int flags) {
-    say("at open %s", base_name(name));
-    void *library = dlopen(name, flags);
-    if (library == NULL)
-        say("error %s", dlerror());
-    return library;
-}
-
-// Its SONAME answers every later look-up of libcuda.so.1, also cudart's own dlopen.
-static bool open_stub(const char *stub) {
-    return stub == NULL || open_library(stub, RTLD_NOW | RTLD_GLOBAL) != NULL;
-}
 
 typedef void *(*create_function)(void **);
 typedef void *(*create_env_function)(int, const char *, void **);
@@ -51,22 +15,12 @@ typedef void *(*threads_function)(void *, int);
 typedef void *(*update_function)(void *, const char *const *, const char *const *, size_t);
 typedef void *(*append_function)(void *, const void *);
 typedef void *(*session_function)(void *, const void *, size_t, void *, void **);
-typedef const char *(*message_function)(const void *);
-
-// Did the step go well? Tells either.
-static bool good(const void *api, const void *status) {
-    if (status == NULL)
-        say("ok");
-    else
-        say("error %s", ORT_CALL(api, GET_ERROR_MESSAGE, message_function)(status));
-    return status == NULL;
-}
 
 static bool has_cuda(const void *api) {
     char **providers = NULL;
     int count = 0;
     say("at list providers");
-    if (!good(api, ORT_CALL(api, GET_AVAILABLE_PROVIDERS, providers_function)(&providers, &count)))
+    if (!went_well(api, ORT_CALL(api, GET_AVAILABLE_PROVIDERS, providers_function)(&providers, &count)))
         return false;
     for (int i = 0; i < count; i++)
         if (starts_with(providers[i], "CUDA"))
@@ -78,31 +32,33 @@ static bool has_cuda(const void *api) {
 static void bring_up(const void *api) {
     void *env = NULL, *options = NULL, *cuda = NULL, *session = NULL;
     say("at create environment");
-    if (!good(api, ORT_CALL(api, CREATE_ENV, create_env_function)(LOG_ERROR, "ort-verify", &env)) || !has_cuda(api))
+    if (!went_well(api, ORT_CALL(api, CREATE_ENV, create_env_function)(LOG_ERROR, "ort-verify", &env)) ||
+        !has_cuda(api))
         return;
     say("at create options");
-    if (!good(api, ORT_CALL(api, CREATE_SESSION_OPTIONS, create_function)(&options)))
+    if (!went_well(api, ORT_CALL(api, CREATE_SESSION_OPTIONS, create_function)(&options)))
         return;
     ORT_CALL(api, SET_INTRA_OP_NUM_THREADS, threads_function)(options, 1); // no pinning of threads to cores
     // Here ORT opens its CUDA provider, with all that the provider NEEDs.
     say("at open CUDA provider");
-    if (!good(api, ORT_CALL(api, CREATE_CUDA_PROVIDER_OPTIONS, create_function)(&cuda)))
+    if (!went_well(api, ORT_CALL(api, CREATE_CUDA_PROVIDER_OPTIONS, create_function)(&cuda)))
         return;
     // An explicit device is looked up at once, so "no device" may come from here …
     static const char *const key = "device_id", *const value = "0";
     say("at set device_id");
-    good(api, ORT_CALL(api, UPDATE_CUDA_PROVIDER_OPTIONS, update_function)(cuda, &key, &value, 1));
+    went_well(api, ORT_CALL(api, UPDATE_CUDA_PROVIDER_OPTIONS, update_function)(cuda, &key, &value, 1));
     say("at append CUDA provider");
-    if (!good(api, ORT_CALL(api, APPEND_CUDA_V2, append_function)(options, cuda)))
+    if (!went_well(api, ORT_CALL(api, APPEND_CUDA_V2, append_function)(options, cuda)))
         return;
     // … and must come from here in any case.
     say("at create session");
-    good(api, ORT_CALL(api, CREATE_SESSION_FROM_ARRAY, session_function)(env, model, sizeof model, options, &session));
+    went_well(api, ORT_CALL(api, CREATE_SESSION_FROM_ARRAY, session_function)(env, model_bytes, model_size, options,
+                                                                             &session));
 }
 
 void attempt_session(int report, void *argument) {
     const struct session_attempt *attempt = argument;
-    report_file = report;
+    talk_to(report);
     void *library;
     if (!open_stub(attempt->stub) || (library = open_library(attempt->core, RTLD_NOW)) == NULL) {
         say("end");
@@ -124,7 +80,7 @@ void attempt_session(int report, void *argument) {
 
 void attempt_touch(int report, void *argument) {
     const struct touch_attempt *attempt = argument;
-    report_file = report;
+    talk_to(report);
     void *library;
     if (!open_stub(attempt->stub) || (library = open_library(attempt->library, RTLD_NOW)) == NULL) {
         say("end");

@@ -1,5 +1,4 @@
 // The attempts that run in a child: they load real code, so they may crash or hang.
-// Each writes lines to its report: "at STEP", then "ok …" or "error TEXT" for it, and "end" as its last.
 #ifndef ORT_VERIFY_ATTEMPT_H
 #define ORT_VERIFY_ATTEMPT_H
 

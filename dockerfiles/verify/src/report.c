@@ -66,6 +66,8 @@ char *report_json(const struct report *report) {
             cJSON_AddNullToObject(entry, "cure");
         cJSON_AddItemToArray(findings, entry);
     }
+    if (report->run != NULL)
+        cJSON_AddItemReferenceToObject(root, "run", report->run);
     char *printed = cJSON_Print(root);
     if (printed == NULL)
         abort();

@@ -25,6 +25,7 @@ struct report {
     bool environment; // the machine is at fault, the image could not be judged
     struct finding *finding;
     size_t count;
+    struct cJSON *run; // numbers of tier run, an object; NULL: nothing was run
 };
 
 void report_add(struct report *report, const char *check, enum verdict verdict, const char *cure,

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "root_driver.h"
+
 const char root_variable[] = "ORT_VERIFY_ROOT";
 
 static const char *copy(const char *from, const char *to) {
@@ -58,37 +60,79 @@ static void drop_rights(void) {
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-const char *root_enter(const char *root, const char *stub, struct names words, bool *unfit) {
+// Variables of CUDA mean inside what they mean here: which GPU, which cache.
+static struct names environment(const struct entrance *entrance, const char *place) {
+    struct names made = {0};
+    bool lazy = false, cache = false;
+    names_add(&made, text("%s=%s", root_variable, entrance->root));
+    if (!entrance->driver)
+        return made;
+    for (char **entry = environ; *entry != NULL; entry++)
+        if (starts_with(*entry, "CUDA_") || starts_with(*entry, "NVIDIA_TF32_OVERRIDE=")) {
+            names_add(&made, *entry);
+            lazy = lazy || starts_with(*entry, "CUDA_MODULE_LOADING=");
+            cache = cache || starts_with(*entry, "CUDA_CACHE_PATH=");
+        }
+    if (!lazy) // as images of ortimg have it
+        names_add(&made, "CUDA_MODULE_LOADING=LAZY");
+    if (!cache) // what CUDA compiles must not stay in the root
+        names_add(&made, text("CUDA_CACHE_PATH=/%s/cuda-cache", place));
+    names_add(&made, text("LD_LIBRARY_PATH=/%s/driver", place));
+    names_add(&made, text("TMPDIR=/%s", place));
+    return made;
+}
+
+static char **as_words(struct names *names) {
+    names->item = realloc(names->item, (names->count + 1) * sizeof *names->item);
+    if (names->item == NULL)
+        abort();
+    names->item[names->count] = NULL;
+    return names->item;
+}
+
+// The folder that holds what this process needs inside, and nobody else sees.
+static const char *place_in(const char *root) {
     static const char *const places[] = {"run", "tmp", "mnt"};
-    const char *place = NULL, *fault;
-    for (size_t i = 0; i < 3 && place == NULL; i++) {
+    for (size_t i = 0; i < 3; i++) {
         struct stat status;
         if (lstat(text("%s/%s", root, places[i]), &status) == 0 && S_ISDIR(status.st_mode))
-            place = places[i];
+            return places[i];
     }
+    return NULL;
+}
+
+const char *root_enter(const struct entrance *entrance, struct names words, bool *unfit) {
+    const char *root = entrance->root, *place = place_in(root), *fault;
     if (place == NULL)
         return text("%s has no folder run, tmp or mnt: not an unpacked root", root);
     char *inside = text("%s/%s", root, place);
+    struct names driver = {0};
+    if (entrance->driver)
+        driver = driver_libraries();
     if ((fault = leave_host()) != NULL)
         return fault;
     if (mount("tmpfs", inside, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") != 0)
         return text("cannot mount on %s: %s", inside, strerror(errno));
     if ((fault = copy("/proc/self/exe", text("%s/ort-verify", inside))) != NULL)
         return fault;
-    if (stub != NULL) {
-        if ((fault = copy(stub, text("%s/libcuda.so.1", inside))) != NULL)
+    if (entrance->stub != NULL) {
+        if ((fault = copy(entrance->stub, text("%s/stub-libcuda.so.1", inside))) != NULL)
             return fault;
-        names_add(&words, text("--stub=/%s/libcuda.so.1", place));
+        names_add(&words, text("--stub=/%s/stub-libcuda.so.1", place));
     }
-    words.item = realloc(words.item, (words.count + 1) * sizeof *words.item);
-    if (words.item == NULL)
-        return "out of memory";
-    words.item[words.count] = NULL;
+    if (driver.count > 0 && (fault = driver_show(root, text("%s/driver", inside), &driver)) != NULL)
+        return fault;
+    if (entrance->model != NULL) { // with its folder, which may hold its weights
+        char *to = text("%s/models", inside);
+        names_add(&words, text("--model=/%s/models/%s", place, base_name(entrance->model)));
+        if (mkdir(to, 0755) != 0 || mount(folder_of(entrance->model), to, NULL, MS_BIND | MS_REC, NULL) != 0)
+            return text("cannot show %s inside: %s", folder_of(entrance->model), strerror(errno));
+    }
     if (chroot(root) != 0 || chdir("/") != 0)
         return text("cannot enter %s: %s", root, strerror(errno));
     drop_rights();
-    char *environment[] = {text("%s=%s", root_variable, root), NULL};
-    execve(text("/%s/ort-verify", place), words.item, environment);
+    struct names variables = environment(entrance, place);
+    execve(text("/%s/ort-verify", place), as_words(&words), as_words(&variables));
     *unfit = errno == ENOENT; // of its loader
     if (*unfit)
         return "no /lib64/ld-linux-x86-64.so.2: not a glibc system for x86-64";

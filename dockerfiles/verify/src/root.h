@@ -7,9 +7,16 @@
 // The variable that tells the process inside which folder its root is.
 extern const char root_variable[];
 
-// Starts this program again with `root` as its root and `words` as its arguments; `stub` (NULL: none) goes along, as --stub.
-// Nothing is left in `root`: what is put there lies in memory and is seen by this process only.
+struct entrance {
+    const char *root;
+    const char *stub;   // goes along as --stub, NULL: none
+    const char *model;  // goes along as --model, with its folder; NULL: none
+    bool driver;        // this system's NVIDIA driver and its GPUs go along, where there are any
+};
+
+// Starts this program again with `root` as its root and `words` as its arguments.
+// Nothing is left in the root: what is put there lies in memory and is seen by this process only.
 // Returns only when that cannot be done: what went wrong. `unfit` is set where the fault is the root's own.
-const char *root_enter(const char *root, const char *stub, struct names words, bool *unfit);
+const char *root_enter(const struct entrance *entrance, struct names words, bool *unfit);
 
 #endif

@@ -5,6 +5,7 @@
 #include "elf.h"
 #include "loader.h"
 #include "manifest.h"
+#include "options.h"
 #include "report.h"
 
 struct scene {
@@ -35,6 +36,8 @@ void check_cudnn(struct scene *scene);        // the parts that cuDNN opens by i
 void check_base(struct scene *scene);         // libstdc++, libgcc_s, libz, empty files
 void check_load(struct scene *scene);         // the EP comes up until "no device"
 void check_touch(struct scene *scene);        // every lazily opened library opens
+// A model runs on the GPU, all of it, and gives what the CPU gives.
+void check_run(struct scene *scene, const struct run_wish *wish);
 
 // Why a library is not found, without its name ("in /x, but …"), and what to do.
 struct explanation {

@@ -3,8 +3,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cJSON.h"
+
+// "device.name \"NVIDIA H200\"" goes to its place; a place with a "+" is a list that grows.
+static void keep(cJSON *kept, char *line) {
+    char *value = strchr(line, ' ');
+    if (value == NULL)
+        return;
+    *value++ = 0;
+    cJSON *item = cJSON_Parse(value);
+    struct names keys = split(line, '.');
+    for (size_t i = 0; i + 1 < keys.count; i++) {
+        cJSON *inner = cJSON_GetObjectItemCaseSensitive(kept, keys.item[i]);
+        kept = inner ? inner : cJSON_AddObjectToObject(kept, keys.item[i]);
+    }
+    char *last = keys.item[keys.count - 1], *plus = strchr(last, '+');
+    if (item == NULL)
+        return; // cut
+    if (plus == NULL) {
+        cJSON_AddItemToObject(kept, last, item);
+        return;
+    }
+    *plus = 0;
+    cJSON *list = cJSON_GetObjectItemCaseSensitive(kept, last);
+    cJSON_AddItemToArray(list ? list : cJSON_AddArrayToObject(kept, last), item);
+}
+
 struct reading read_report(const struct outcome *outcome) {
-    struct reading reading = {0};
+    struct reading reading = {.kept = cJSON_CreateObject()};
     struct names lines = split(outcome->report, '\n');
     bool end = false;
     for (size_t i = 0; i < lines.count; i++) {
@@ -19,6 +45,8 @@ struct reading read_report(const struct outcome *outcome) {
             reading.step[reading.count - 1].error = last_line(line + strlen("error "));
         else if (starts_with(line, "version "))
             reading.version = line + strlen("version ");
+        else if (starts_with(line, "put "))
+            keep(reading.kept, line + strlen("put "));
         else if (strcmp(line, "end") == 0)
             end = true;
     }

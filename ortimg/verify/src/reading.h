@@ -13,6 +13,7 @@ struct reading {
     struct step *step;
     size_t count;
     char *version;
+    struct cJSON *kept; // what it put aside, an object; its numbers count also where the rest is cut
     bool whole; // the report has its end, and the process too
 };
 

@@ -1,0 +1,161 @@
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "Usage: ort-verify [options]\n"
+    "Tells whether the ONNX Runtime of this system can use CUDA, and if not, which library is at fault.\n"
+    "\n"
+    "  --tier static|load|run  how far to go (default: static)\n"
+    "                          static: files, links and versions; load: the CUDA provider comes up until\n"
+    "                          \"no device\", no GPU needed; run: a model runs on the GPU, all of it, and gives\n"
+    "                          what the CPU gives\n"
+    "  --stub FILE             a stub libcuda.so.1 that stands in for the driver in tier load\n"
+    "  --root DIR              judge an unpacked root file system instead of this one (as root, or where user\n"
+    "                          namespaces are allowed); its code runs without network or rights, in tier run\n"
+    "                          with this system's driver and GPUs\n"
+    "  --manifest FILE         what the image should hold (default: /usr/share/ortimg/manifest.json, if it is there)\n"
+    "  --report FILE           also write the JSON to FILE; says that this environment is the image's own,\n"
+    "                          so that missing NVIDIA_* variables are a fault\n"
+    "  --json                  no words on stderr, only the JSON on stdout\n"
+    "  --timeout SECONDS       limit of one attempt (default: 120, in tier run 600: a first start may compile\n"
+    "                          kernels for the GPU)\n"
+    "  --help\n"
+    "\n"
+    "For tier run:\n"
+    "  --model FILE            your own ONNX model (default: a small network of convolution, attention,\n"
+    "                          reduction and Gemm)\n"
+    "  --shape NAME=1x3x224x224  shape of one of its inputs; sizes that are left open are 1\n"
+    "  --option KEY=VALUE      an option of the CUDA provider: gpu_mem_limit=4G, device_id=1, …\n"
+    "                          (default: cudnn_conv_algo_search=EXHAUSTIVE, and no TF32)\n"
+    "  --allow-cpu OP,…        operators that may run on the CPU (default: none)\n"
+    "  --warmup N --runs N     runs before the timed ones, and timed ones (default: 5 and 20)\n"
+    "\n"
+    "JSON on stdout, words on stderr. Exit: 0 pass, 1 fail, 2 wrong usage, 3 this machine cannot tell.\n";
+
+_Noreturn void options_wrong(const char *what) {
+    fprintf(stderr, "ort-verify: %s\nort-verify --help shows the options.\n", what);
+    exit(EXIT_USAGE);
+}
+
+static enum tier tier_of(const char *word) {
+    for (int tier = TIER_STATIC; tier <= TIER_RUN; tier++)
+        if (strcmp(word, tier_names[tier]) == 0)
+            return (enum tier)tier;
+    options_wrong(text("--tier %s: it is static, load or run", word));
+}
+
+static int number_of(const char *option, const char *word, int least, int most) {
+    char *end;
+    long number = strtol(word, &end, 10);
+    if (*word == 0 || *end != 0 || number < least || number > most)
+        options_wrong(text("--%s %s: a whole number, %d to %d", option, word, least, most));
+    return (int)number;
+}
+
+static void add_shape(struct run_wish *run, const char *word) {
+    struct shape *grown = realloc(run->shape, (run->shapes + 1) * sizeof *grown);
+    if (grown == NULL)
+        abort();
+    run->shape = grown;
+    const char *fault = shape_read(word, &grown[run->shapes]);
+    if (fault != NULL)
+        options_wrong(text("--shape %s: %s", word, fault));
+    for (size_t i = 0; i < run->shapes; i++)
+        if (strcmp(grown[i].name, grown[run->shapes].name) == 0)
+            options_wrong(text("--shape %s: %s is given twice", word, grown[i].name));
+    run->shapes++;
+}
+
+static void add_operators(struct run_wish *run, const char *word) {
+    struct names operators = split(word, ',');
+    for (size_t i = 0; i < operators.count; i++)
+        if (*operators.item[i] == 0)
+            options_wrong(text("--allow-cpu %s: names of operators with commas between, as Shape,Gather", word));
+        else
+            names_add_once(&run->allow_cpu, operators.item[i]);
+}
+
+static void check_together(const struct options *options, const char *of_tier_run) {
+    if (options->stub != NULL && !is_file(options->stub))
+        options_wrong(text("--stub %s: no such file", options->stub));
+    if (options->root != NULL && (options->report != NULL || options->manifest != NULL))
+        options_wrong("--root goes without --report and --manifest");
+    if (options->manifest != NULL && !is_file(options->manifest))
+        options_wrong(text("--manifest %s: no such file", options->manifest));
+    if (options->tier != TIER_RUN && of_tier_run != NULL)
+        options_wrong(text("--%s goes with --tier run", of_tier_run));
+    if (options->run.model != NULL && access(options->run.model, R_OK) != 0)
+        options_wrong(text("--model %s: %s for uid %u", options->run.model, strerror(errno), (unsigned)getuid()));
+}
+
+struct options options_read(int count, char **words) {
+    static const struct option known[] = {
+        {"tier", required_argument, NULL, 't'},      {"stub", required_argument, NULL, 's'},
+        {"manifest", required_argument, NULL, 'm'},  {"report", required_argument, NULL, 'r'},
+        {"json", no_argument, NULL, 'j'},            {"timeout", required_argument, NULL, 'T'},
+        {"root", required_argument, NULL, 'R'},      {"help", no_argument, NULL, 'h'},
+        {"model", required_argument, NULL, 'M'},     {"shape", required_argument, NULL, 'S'},
+        {"option", required_argument, NULL, 'O'},    {"allow-cpu", required_argument, NULL, 'A'},
+        {"warmup", required_argument, NULL, 'W'},    {"runs", required_argument, NULL, 'N'},
+        {0}};
+    struct options options = {.tier = TIER_STATIC, .run = {.warmup = 5, .runs = 20}};
+    const char *of_tier_run = NULL, *fault;
+    for (int letter, place; (letter = getopt_long(count, words, "", known, &place)) != -1;) {
+        if (strchr("MSOAWN", letter) != NULL)
+            of_tier_run = known[place].name;
+        switch (letter) {
+        case 't': options.tier = tier_of(optarg); break;
+        case 's': options.stub = optarg; break;
+        case 'R': options.root = optarg; break;
+        case 'm': options.manifest = optarg; break;
+        case 'r': options.report = optarg; break;
+        case 'j': options.json = true; break;
+        case 'T': options.seconds = number_of("timeout", optarg, 1, 86400); break;
+        case 'M': options.run.model = optarg; break;
+        case 'S': add_shape(&options.run, optarg); break;
+        case 'O':
+            if ((fault = cuda_option_add(&options.run.cuda, optarg)) != NULL)
+                options_wrong(text("--option %s", fault));
+            break;
+        case 'A': add_operators(&options.run, optarg); break;
+        case 'W': options.run.warmup = number_of("warmup", optarg, 0, 1000000); break;
+        case 'N': options.run.runs = number_of("runs", optarg, 1, 1000000); break;
+        case 'h': fputs(usage, stdout); exit(EXIT_PASS);
+        default: options_wrong("unknown option");
+        }
+    }
+    if (optind < count)
+        options_wrong(text("unexpected word: %s", words[optind]));
+    if (options.seconds == 0)
+        options.seconds = options.tier == TIER_RUN ? 600 : 120;
+    check_together(&options, of_tier_run);
+    return options;
+}
+
+struct names options_words(const struct options *options) {
+    const struct run_wish *run = &options->run;
+    struct names words = {0};
+    names_add(&words, "ort-verify");
+    names_add(&words, text("--tier=%s", tier_names[options->tier]));
+    names_add(&words, text("--timeout=%d", options->seconds));
+    if (options->json)
+        names_add(&words, "--json");
+    if (options->tier != TIER_RUN)
+        return words;
+    for (size_t i = 0; i < run->shapes; i++)
+        names_add(&words, text("--shape=%s=%s", run->shape[i].name, shape_words(&run->shape[i])));
+    for (size_t i = 0; i < run->cuda.key.count; i++)
+        names_add(&words, text("--option=%s=%s", run->cuda.key.item[i], run->cuda.value.item[i]));
+    for (size_t i = 0; i < run->allow_cpu.count; i++)
+        names_add(&words, text("--allow-cpu=%s", run->allow_cpu.item[i]));
+    names_add(&words, text("--warmup=%d", run->warmup));
+    names_add(&words, text("--runs=%d", run->runs));
+    return words;
+}

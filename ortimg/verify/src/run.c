@@ -1,0 +1,208 @@
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cJSON.h"
+#include "device.h"
+#include "session.h"
+#include "talk.h"
+#include "tensor.h"
+
+const char step_options[] = "check the options", step_inputs[] = "make the inputs",
+           step_cuda_session[] = "create the CUDA session", step_compare[] = "compare with the CPU";
+const char needs_fallback[] = "fallback to CPU EP has been explicitly disabled";
+
+static const char tf32[] = "use_tf32", tf32_variable[] = "NVIDIA_TF32_OVERRIDE";
+
+// The clock does not tell more than six digits behind the point.
+static void put_time(const char *place, double time) {
+    put_number(place, (double)(long long)(time * 1e6 + 0.5) / 1e6);
+}
+
+static int by_size(const void *left, const void *right) {
+    double one = *(const double *)left, other = *(const double *)right;
+    return (one > other) - (one < other);
+}
+
+// What the user wants, and our own where that is silent.
+static struct cuda_options complete(const struct cuda_options *wish, const char *version) {
+    struct cuda_options all = *wish;
+    all.key.item = all.value.item = NULL;
+    all.key.count = all.value.count = 0;
+    static const char *const ours[][2] = {{"device_id", "0"}, {"cudnn_conv_algo_search", "EXHAUSTIVE"}, {tf32, "0"}};
+    for (size_t i = 0; i < wish->key.count; i++) {
+        names_add(&all.key, wish->key.item[i]);
+        names_add(&all.value, wish->value.item[i]);
+    }
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (cuda_option_value(wish, ours[i][0]) == NULL && cuda_option_known(ours[i][0], version)) {
+            names_add(&all.key, ours[i][0]);
+            names_add(&all.value, ours[i][1]);
+        }
+    for (size_t i = 0; i < all.key.count; i++)
+        put_text(text("options.%s", all.key.item[i]), all.value.item[i]);
+    bool has_option = cuda_option_known(tf32, version);
+    if (!has_option)
+        setenv(tf32_variable, "0", 0); // read when cuBLAS and cuDNN start, which is later
+    const char *variable = getenv(tf32_variable), *option = has_option ? cuda_option_value(&all, tf32) : variable;
+    bool on = strcmp(option, "0") != 0 && (variable == NULL || strcmp(variable, "0") != 0);
+    put("tf32", cJSON_CreateBool(on));
+    return all;
+}
+
+// Warm-up and timed runs; the first of all is told apart. The last one's outputs are kept.
+static bool time_runs(const struct ort *ort, void *session, const struct feed *feed, const struct run_wish *wish,
+                      struct output *out) {
+    int total = 1 + wish->warmup + wish->runs;
+    double seconds, *times = calloc((size_t)wish->runs, sizeof *times);
+    if (times == NULL)
+        abort();
+    for (int i = 0; i < total; i++) {
+        if (i == 0)
+            say("at run for the first time");
+        else if (i == 1)
+            say("at run again");
+        if (!session_run(ort, session, feed, i == total - 1 ? out : NULL, &seconds))
+            return false;
+        if (i == 0)
+            put_time("seconds.first_run", seconds);
+        else if (i > wish->warmup)
+            times[i - 1 - wish->warmup] = seconds;
+    }
+    qsort(times, (size_t)wish->runs, sizeof *times, by_size);
+    put_number("runs.warmup", wish->warmup);
+    put_number("runs.count", wish->runs);
+    put_time("runs.median_ms", 1e3 * times[wish->runs / 2]);
+    put_time("runs.p95_ms", 1e3 * times[(size_t)(wish->runs * 95 + 99) / 100 - 1]);
+    put_time("runs.max_ms", 1e3 * times[wish->runs - 1]);
+    free(times);
+    return true;
+}
+
+static bool same_form(const char *name, const struct output *got, const struct output *wanted) {
+    if (got->kind == wanted->kind && shape_fits(&got->shape, &wanted->shape))
+        return true;
+    say("error output %s is %s %s on CUDA, %s %s on the CPU", name, kind_name(got->kind), shape_words(&got->shape),
+        kind_name(wanted->kind), shape_words(&wanted->shape));
+    return false;
+}
+
+static bool compare_outputs(const struct feed *feed, const struct output *got, const struct output *wanted) {
+    say("at %s", step_compare);
+    for (size_t i = 0; i < feed->outputs; i++) {
+        const char *name = feed->output_name[i];
+        if (!same_form(name, &got[i], &wanted[i]))
+            return false;
+        cJSON *told = cJSON_CreateObject();
+        cJSON_AddStringToObject(told, "name", name);
+        if (got[i].kind == 0)
+            cJSON_AddStringToObject(told, "skipped", "no tensor of numbers");
+        else {
+            struct difference worst = tensor_difference(got[i].kind, got[i].data, wanted[i].data, got[i].count);
+            cJSON_AddStringToObject(told, "type", kind_name(got[i].kind));
+            cJSON_AddStringToObject(told, "shape", shape_words(&got[i].shape));
+            cJSON_AddNumberToObject(told, "relative_error", worst.largest); // null: endless
+            cJSON_AddNumberToObject(told, "at", (double)worst.at);
+            cJSON_AddNumberToObject(told, "cuda", worst.got);
+            cJSON_AddNumberToObject(told, "cpu", worst.wanted);
+        }
+        put("outputs+", told);
+    }
+    return true;
+}
+
+// On the GPU, without a profile, which costs time.
+static bool run_on_cuda(const struct ort *ort, const struct session_wish *session_wish, const struct run_wish *wish,
+                        struct feed *feed, struct output **out) {
+    double start = seconds_now(), before = device_free();
+    void *session = session_make(ort, session_wish, step_cuda_session);
+    if (session == NULL)
+        return false;
+    put_time("seconds.session", seconds_now() - start);
+    if (!feed_make(ort, session, wish->shape, wish->shapes, feed))
+        return false;
+    *out = calloc(feed->outputs + 1, sizeof **out);
+    if (*out == NULL)
+        abort();
+    if (!time_runs(ort, session, feed, wish, *out))
+        return false;
+    put_number("memory.free_before_bytes", before);
+    put_number("memory.free_after_bytes", device_free());
+    session_end(ort, session);
+    return true;
+}
+
+static bool run_on_cpu(const struct ort *ort, const struct run_wish *wish, const struct feed *feed,
+                       const struct output *got) {
+    struct output *wanted = calloc(feed->outputs + 1, sizeof *wanted);
+    double seconds;
+    if (wanted == NULL)
+        abort();
+    void *session = session_make(ort, &(struct session_wish){.model = wish->model}, "create the CPU session");
+    if (session == NULL)
+        return false;
+    say("at run on the CPU");
+    if (!session_run(ort, session, feed, wanted, &seconds))
+        return false;
+    put_time("seconds.cpu_run", seconds);
+    session_end(ort, session);
+    return compare_outputs(feed, got, wanted);
+}
+
+// Nodes may run on the CPU here: the profile names those that do.
+static bool run_with_profile(const struct ort *ort, const struct session_wish *session_wish,
+                             const struct run_attempt *attempt, struct feed *feed) {
+    struct session_wish loose = *session_wish;
+    loose.strict = false;
+    loose.profile = attempt->profile;
+    void *session = session_make(ort, &loose, "create the session with a profile");
+    double seconds;
+    if (session == NULL ||
+        (feed->value == NULL && !feed_make(ort, session, attempt->wish->shape, attempt->wish->shapes, feed)))
+        return false;
+    say("at run with a profile");
+    return session_run(ort, session, feed, NULL, &seconds) && session_end_profile(ort, session);
+}
+
+static void try_it(const struct run_attempt *attempt) {
+    const struct run_wish *wish = attempt->wish;
+    const char *device = cuda_option_value(&wish->cuda, "device_id");
+    double start = seconds_now();
+    if (!device_open(device ? atoi(device) : 0, attempt->cudart))
+        return;
+    put_time("seconds.device", seconds_now() - start);
+    struct ort ort;
+    if (!ort_open(attempt->core, &ort))
+        return;
+    put_text("ort", ort.version);
+    say("at %s", step_options);
+    const char *unknown = cuda_options_fit(&wish->cuda, ort.version);
+    if (unknown != NULL) {
+        say("error %s", unknown);
+        return;
+    }
+    struct cuda_options cuda = complete(&wish->cuda, ort.version);
+    bool strict = wish->allow_cpu.count == 0;
+    put("cpu_fallback", cJSON_CreateBool(!strict));
+    struct session_wish session_wish = {.model = wish->model, .cuda = &cuda, .strict = strict};
+    struct feed feed = {0};
+    struct output *got = NULL;
+    if (run_on_cuda(&ort, &session_wish, wish, &feed, &got) ? run_on_cpu(&ort, wish, &feed, got)
+                                                            : last_error_has(needs_fallback))
+        run_with_profile(&ort, &session_wish, attempt, &feed);
+}
+
+void attempt_run(int report, void *argument) {
+    talk_to(report);
+    char date[32];
+    time_t now = time(NULL);
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+    put_text("date", date);
+    try_it(argument);
+    say("end");
+    _exit(0); // no destructors: what counts has been seen
+}

@@ -1,0 +1,20 @@
+// The attempt of tier run: a model on the GPU, then on the CPU, then on the GPU with a profile. It runs in a child.
+#ifndef ORT_VERIFY_RUN_H
+#define ORT_VERIFY_RUN_H
+
+#include "options.h"
+
+struct run_attempt {
+    const char *core;    // bare name of libonnxruntime
+    const char *cudart;  // name of the CUDA run time, NULL: unknown
+    const char *profile; // where ONNX Runtime's profile goes: folder and start of the name
+    const struct run_wish *wish;
+};
+void attempt_run(int report, void *run_attempt);
+
+// Steps that the judge asks for by name.
+extern const char step_options[], step_inputs[], step_cuda_session[], step_compare[];
+// What ONNX Runtime says where CUDA does not run all nodes and the CPU must not.
+extern const char needs_fallback[];
+
+#endif

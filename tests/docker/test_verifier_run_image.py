@@ -1,0 +1,93 @@
+"""Tier run of an image by a real engine, on the stub world with a GPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from run_world import make_run_world
+from stub_world import NVIDIA
+
+from ortimg.core.model import Tier
+from ortimg.engine.client import Engine
+from ortimg.errors import ConfigError, EnvironmentFault
+from ortimg.verify import image as verify_image_module
+from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.image import verify_image
+from ortimg.verify.report import RunReport, Verdict
+from ortimg.verify.wish import RunWish
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def verifier(request: pytest.FixtureRequest) -> Verifier:
+    return get_verifier(request.config.cache.mkdir("ortimg"))
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("world")
+    world = make_run_world(folder / "root")
+    with tarfile.open(folder / "root.tar", "w") as tar:
+        tar.add(world.root, ".")
+    name = f"localhost/ortimg-test/run:{os.getpid()}"
+    changes = [f"ENV {key}={value}" for key, value in NVIDIA.items()]
+    Engine().import_root(folder / "root.tar", name, [*changes, "USER 1234:1234"])
+    yield name
+    subprocess.run(["docker", "image", "rm", "-f", name], capture_output=True, check=False)
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU: see tests/gpu")
+def test_an_engine_without_a_gpu_is_the_environments_fault(image: str, verifier: Verifier) -> None:
+    """I48: `could not select device driver "" with capabilities: [[gpu]]`."""
+    with pytest.raises(EnvironmentFault, match="gives no GPU to a container") as caught:
+        verify_image(Engine(), image, Tier.RUN, verifier)
+    assert "NVIDIA container toolkit" in str(caught.value)
+    left = subprocess.run(
+        ["docker", "ps", "-aq", "--filter", f"ancestor={image}"], capture_output=True, text=True
+    )
+    assert left.stdout == ""
+
+
+@pytest.fixture
+def without_device_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stub world brings its GPU along: all but the request for one is as in a real run."""
+    whole = verify_image_module._with_gpus
+
+    def rest() -> dict[str, object]:
+        return {key: value for key, value in whole().items() if key != "device_requests"}
+
+    monkeypatch.setattr(verify_image_module, "_with_gpus", rest)
+
+
+@pytest.mark.usefixtures("without_device_request")
+def test_a_run_in_a_read_only_container_as_any_user(image: str, verifier: Verifier, tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"of no matter here")
+    wish = RunWish(model=tmp_path / "net.onnx", shapes=("image=2x3x4x8",))
+    with pytest.raises(ConfigError, match=r"net\.onnx: Permission denied for uid 1234"):
+        verify_image(Engine(), image, Tier.RUN, verifier, wish=wish)  # pytest's folders are private
+    tmp_path.chmod(0o755)
+    report = verify_image(Engine(), image, Tier.RUN, verifier, wish=wish)
+    assert report.verdict is Verdict.PASS, report.failures
+    assert isinstance(report.run, RunReport)
+    assert (report.run.model, report.run.inputs[0].shape) == ("net.onnx", "2x3x4x8")
+    assert report.run.nodes is not None
+
+
+@pytest.mark.usefixtures("without_device_request")
+def test_which_device_is_passed_on(image: str, verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    report = verify_image(Engine(), image, Tier.RUN, verifier, wish=RunWish(options=("device_id=7",)))
+    assert report.verdict is Verdict.ENVIRONMENT
+    assert any('CUDA_VISIBLE_DEVICES is "0"' in finding.evidence for finding in report.findings)
+
+
+@pytest.mark.usefixtures("without_device_request")
+def test_a_wrong_wish_is_wrong_usage(image: str, verifier: Verifier) -> None:
+    with pytest.raises(ConfigError, match="no such option"):
+        verify_image(Engine(), image, Tier.RUN, verifier, wish=RunWish(options=("nope=1",)))
