@@ -14,13 +14,14 @@ from ortimg.core.lock import merge, planned
 from ortimg.core.render import DOCKERFILES, dockerfile_path
 from ortimg.engine.buildx import BuildOutcome, run_build
 from ortimg.engine.client import Engine
+from ortimg.factory.asking import asks
 from ortimg.factory.disk import builder_name
 from ortimg.factory.images import CellImage, Identities, cell_image, root_reference
 from ortimg.factory.steps import cell_contexts
 from ortimg.inputs.cache import Cache
 from ortimg.inputs.fetch import Fetcher
 from ortimg.inputs.lockfile import read_lock
-from ortimg.inputs.result import Fetched
+from ortimg.inputs.result import Fetched, Kind
 from ortimg.project import load_project
 from ortimg.rendering import build_context, render_project
 
@@ -89,14 +90,13 @@ def make_real_cell(engine: Engine, identifier: str = IDENTIFIER) -> RealCell:
         lock=merge(read_lock(ROOT), planned([cell])),
         has_image=lambda name: engine.inspect(name) is not None,
     ) as fetcher:
-        ort, cuda = fetcher.known_ort(cell.release), fetcher.known_cuda(cell.cuda_set)
-        base = fetcher.known_base(cell.base)
+        known = {kind: ask.known for kind, ask in asks(fetcher, cell).items()}
+    ort, cuda, base = known[Kind.ORT], known[Kind.CUDA], known[Kind.BASE]
     assert isinstance(ort, Fetched)
     assert isinstance(cuda, Fetched)
     assert isinstance(base, Fetched)
-    image = cell_image(
-        cell, Identities.of(ort, cuda, base), files[dockerfile_path(cell)], build_context(files)
-    )
+    identities = Identities.of(ort, cuda, base, known.get(Kind.HEADERS))
+    image = cell_image(cell, identities, files[dockerfile_path(cell)], build_context(files))
     root = root_reference(f"base-{base.key}", base.identity) if base.files else None
     return RealCell(
         image=image,

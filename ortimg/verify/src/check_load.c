@@ -56,10 +56,15 @@ static void judge_error(struct scene *scene, const struct outcome *outcome, cons
                    scene->stub ? "give the complete stub driver of ortimg's verifier with --stub"
                                : "the driver is too old for this CUDA: update it, or take an image with an older CUDA",
                    "CUDA failure 35 (driver older than the CUDA libraries) at \"%s\"", step->name);
-    else if (strstr(step->error, "undefined symbol") != NULL)
-        report_add(scene->report, load_check, FAIL, one_release, "at \"%s\": %s", step->name, step->error);
-    else
-        report_add(scene->report, load_check, FAIL, "see ONNX Runtime's text", "at \"%s\": %s", step->name, step->error);
+    else {
+        // Through Python the reason may be in the log alone.
+        const char *last = last_line(outcome->errors);
+        bool more = strcmp(last, "nothing") != 0 && strstr(step->error, last) == NULL;
+        char *said = more ? text("%s, last words: %s", step->error, last) : text("%s", step->error);
+        bool symbol = strstr(said, "undefined symbol") != NULL;
+        report_add(scene->report, load_check, FAIL, symbol ? one_release : "see ONNX Runtime's text", "at \"%s\": %s",
+                   step->name, said);
+    }
 }
 
 static void judge(struct scene *scene, const struct outcome *outcome, const struct reading *reading) {
