@@ -56,11 +56,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("target", _targets() or [None], ids=lambda target: target and target.name)
 
 
-@pytest.fixture(autouse=True)
-def _needs_a_gpu(request: pytest.FixtureRequest) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _needs_a_gpu() -> None:
+    """Before anything is compiled."""
     if not _has_gpu():
         pytest.skip("NOT TESTED ON A GPU: this machine has none (no /dev/nvidiactl)")
-    if "target" in request.fixturenames and request.getfixturevalue("target") is None:
+    if not _targets():
         pytest.skip(f"NOT TESTED ON A GPU: no image of images.yaml is built, and {ROOTS} is not set")
 
 
