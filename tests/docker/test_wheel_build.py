@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from installed import ROOT, Installed
-from real import IDENTIFIER, RealCell
+from real import IDENTIFIER, RealCell, ortimg
 
 from ortimg.engine.client import Engine
 
@@ -92,15 +92,16 @@ def units(engine: Engine, real_cell: RealCell) -> dict[str, str]:
 
 
 def test_pip_brought_the_wheel_and_no_link_to_the_sources(from_pip: Installed, tmp_path: Path) -> None:
-    where = run(from_pip.python, "-c", "import ortimg; print(ortimg.__file__)", cwd=tmp_path)
+    where = run(from_pip.python, "-I", "-c", "import ortimg; print(ortimg.__file__)", cwd=tmp_path)
     assert where.startswith(str(from_pip.python.parents[1]))
-    run(from_pip.python, "-m", "pip", "check", "--disable-pip-version-check", cwd=tmp_path)
+    run(from_pip.python, "-I", "-m", "pip", "check", "--disable-pip-version-check", cwd=tmp_path)
 
 
 def test_the_image_of_this_repository_is_known_as_made_of_the_same(
     from_pip: Installed, project: Path, real_cell: RealCell
 ) -> None:
     """Same text, same inputs, same content: there is nothing to build."""
+    assert ortimg("build", IDENTIFIER).returncode == 0  # whatever other tests made of it meanwhile
     process = from_pip("build", "--json", cwd=project)
     assert process.returncode == 0, process.stderr
     (cell,) = json.loads(process.stdout)["cells"]
