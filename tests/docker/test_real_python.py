@@ -97,7 +97,8 @@ def test_a_missing_module_is_named(python_cell: RealCell, tmp_path: Path) -> Non
 
 def test_a_missing_numpy_is_named(python_cell: RealCell, tmp_path: Path) -> None:
     text = changed_by(python_cell, f"rm -r {SITE}/numpy", tmp_path)
-    assert "load.session: at \"import onnxruntime\": No module named 'numpy'" in text
+    assert 'load.session: at "import onnxruntime": ' in text
+    assert "No module named 'numpy'" in text
 
 
 def test_a_path_that_python_does_not_know(python_cell: RealCell, tmp_path: Path) -> None:
