@@ -22,8 +22,9 @@ def render(project: Project, check: bool) -> None:
     if check:
         if drift:
             click.echo(unified_diff(drift, wanted, present), nl=False)
+            counts = f"{len(drift.stale)} stale, {len(drift.missing)} missing, {len(drift.orphan)} orphaned"
             raise CheckFailed(
-                f"{len(drift.stale)} stale, {len(drift.missing)} missing, {len(drift.orphan)} orphaned files.",
+                f"{counts} files.",
                 hint="run `ortimg render` and commit what it writes.",
             )
         click.echo(f"{len(wanted)} files are up to date.", err=True)
