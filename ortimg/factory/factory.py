@@ -30,6 +30,7 @@ from ortimg.factory.images import CellImage, Identities, UnitImage, cell_image, 
 from ortimg.factory.result import CellResult, Outcome
 from ortimg.factory.steps import Builder
 from ortimg.inputs.fetch import Fetcher
+from ortimg.inputs.process import StoppedError
 from ortimg.inputs.result import Fetched, Kind, Missing
 
 WAITING = 64  # threads that wait for inputs and units; they cost nothing
@@ -87,6 +88,7 @@ class Factory:
         self._available = available
         self._fail_fast = fail_fast
         self._parallel = parallel
+        self._locked = fetcher.cache.locked
         self._turns = threading.Semaphore(parallel)
         self._tidying = threading.Lock()
         self._pool = ThreadPoolExecutor(WAITING, thread_name_prefix="build")
@@ -264,7 +266,18 @@ class Factory:
         return self._shared(reference, build)
 
     def _heavy(self, reference: str, build: Callable[[Callable[[str], None]], BuildOutcome]) -> None:
+        """Build what cells share; a second run on this machine waits for it instead of doing the same."""
         name = reference.rpartition("/")[2]
+        try:
+            with self._locked(f"image/{name.replace(':', '-')}", self._builder.cancel):
+                if self._engine.inspect(reference) is None:
+                    self._build_heavy(reference, name, build)
+        except StoppedError:
+            raise BrokenError("interrupted", environment=True) from None
+
+    def _build_heavy(
+        self, reference: str, name: str, build: Callable[[Callable[[str], None]], BuildOutcome]
+    ) -> None:
         with self._turns:
             self._check_cancelled()
             self._table.start(name)

@@ -49,6 +49,7 @@ class Fetcher:
         has_image: Callable[[str], bool] = lambda _image: False,
         downloader: Downloader | None = None,
     ) -> None:
+        self.cache = cache
         self._lock = lock or Lock()
         self._on_update = on_update
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="fetch")
