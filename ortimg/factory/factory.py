@@ -29,8 +29,8 @@ from ortimg.factory.disk import PARALLEL_BUILDS, prune_intermediates
 from ortimg.factory.images import CellImage, Identities, UnitImage, cell_image, root_reference
 from ortimg.factory.result import CellResult, Outcome
 from ortimg.factory.steps import Builder
+from ortimg.inputs.cache import StoppedError
 from ortimg.inputs.fetch import Fetcher
-from ortimg.inputs.process import StoppedError
 from ortimg.inputs.result import Fetched, Kind, Missing
 
 WAITING = 64  # threads that wait for inputs and units; they cost nothing
