@@ -31,6 +31,7 @@ class Flavours:
         self._bases = index.catalogue.bases
         self._wheels = {(row.version, row.cuda_major): row.files for row in index.catalogue.python_releases}
         self._majors = {row.version: row.cuda_major for row in index.catalogue.python_releases}
+        self._known: dict[tuple[str, str, str, Flavour], str | None] = {}
         self._imports = {(row.python, row.numpy): row.files for row in index.catalogue.python_sets}
 
     def cell(self, ort: str, cuda: str, cudnn: str, base: str, flavour: str) -> Cell | Refusal:
@@ -48,12 +49,22 @@ class Flavours:
         kind = self._rules.flavour(flavour)
         if not isinstance(kind, Refusal) and kind is not Flavour.RUNTIME:
             for release, cuda_set in self._rules.ranked(ort, cuda, cudnn):
-                for row, other in self._near(base, kind):
-                    found = self._rules.resolve(release.version, cuda_set.cuda, cuda_set.cudnn, row.name)
-                    cell = found if isinstance(found, Refusal) else self._cell(*found, other)
-                    if not isinstance(cell, Refusal):
-                        return cell.identifier
+                if found := self._good(release, cuda_set, base, kind):
+                    return found
         return self._rules.nearest(ort, cuda, cudnn, base)
+
+    def _good(self, release: OrtRelease, cuda_set: CudaSet, base: str, flavour: Flavour) -> str | None:
+        """The first cell of these that can exist, on the wished base or like it; remembered."""
+        key = (release.version, cuda_set.key, base, flavour)
+        if key not in self._known:
+            self._known[key] = None
+            for row, other in self._near(base, flavour):
+                found = self._rules.resolve(release.version, cuda_set.cuda, cuda_set.cudnn, row.name)
+                cell = found if isinstance(found, Refusal) else self._cell(*found, other)
+                if not isinstance(cell, Refusal):
+                    self._known[key] = cell.identifier
+                    break
+        return self._known[key]
 
     def _near(self, base: str, flavour: Flavour) -> Iterator[tuple[Base, Flavour]]:
         """Bases and flavours like the wished ones, nearest first."""
