@@ -48,6 +48,16 @@ def test_a_missing_cudnn_is_named(cuda13: RealCell, tmp_path: Path) -> None:
     assert "libcudnn.so.9 not found, needed by the CUDA provider: not in this image" in text
 
 
+def test_a_missing_cudnn_is_named_also_where_no_manifest_tells_of_it(
+    cuda13: RealCell, tmp_path: Path
+) -> None:
+    """As in an image that ortimg did not build: nothing there says that this ONNX Runtime wants cuDNN."""
+    files = f"{CUDA}/libcudnn.so.9 /usr/share/ortimg/manifest.json"
+    dockerfile = before_ldconfig(cuda13.dockerfile, f"RUN --network=none : {MARK}; rm {files}")
+    text = last_lines(cuda13.build(dockerfile, tmp_path))
+    assert "libcudnn.so.9 not found, needed by the CUDA provider: not in this image" in text
+
+
 @pytest.mark.parametrize("part", PARTS)
 def test_a_missing_part_of_cudnn_is_named(cuda13: RealCell, tmp_path: Path, part: str) -> None:
     library = f"libcudnn_{part}.so.9"

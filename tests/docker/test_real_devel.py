@@ -5,6 +5,7 @@ The session of such a program gets as far as one can without a GPU, with the stu
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from real import MARK, ROOT, RealCell, build_text, changed, make_real_cell
 from ortimg.core.content import Unit
 from ortimg.engine.buildx import BuildOutcome
 from ortimg.engine.client import Engine
+from ortimg.factory.disk import builder_name
+from ortimg.factory.images import PREFIX as PREFIX_OF_IMAGES
+from ortimg.factory.steps import Builder
 from ortimg.inputs.cache import Cache
 from ortimg.inputs.headers import name as headers_name
 
@@ -138,5 +142,24 @@ def test_heavy_layers_are_those_of_the_runtime_image(
 
 
 def test_no_compiler_in_the_runtime_image(runtime: RealCell, engine: Engine) -> None:
-    shown = engine.run(runtime.reference, ["sh", "-c", "command -v g++ cmake pkg-config"], limit=LIMIT)
+    shown = engine.run(runtime.reference, ["which", "g++", "cmake", "pkg-config", "python3"], limit=LIMIT)
     assert shown.stdout == ""
+
+
+def test_where_docker_hub_answers_the_engine_adds_the_packages(
+    devel: RealCell, tidy_engine: Engine, tmp_path: Path
+) -> None:
+    """The base stage by itself, upon a bare distribution in place of Docker Hub's image."""
+    bare = make_real_cell(tidy_engine, RUNTIME).base
+    builder = Builder(ROOT, tmp_path, tmp_path, builder_name(), threading.Event())
+    reference = f"{PREFIX_OF_IMAGES}/base-debian13-devel:{MARK}"
+    cell = devel.image.cell
+    outcome = builder.base(reference, cell, cell.base.image, bare, lambda _step: None)
+    try:
+        assert outcome.ok, str(outcome.failure)
+        command = ["sh", "-ec", "which g++ cmake make pkg-config; ls /var/lib/apt/lists | wc -l"]
+        shown = tidy_engine.run(reference, command, limit=LIMIT)
+        tools = [f"/usr/bin/{name}" for name in ("g++", "cmake", "make", "pkg-config")]
+        assert shown.stdout.split() == [*tools, "0"]
+    finally:
+        tidy_engine.remove(reference)

@@ -19,6 +19,9 @@ static int wanted_major(const struct scene *scene) {
         for (size_t i = 0; i < lists[l]->count && major == 0; i++)
             if (starts_with(lists[l]->item[i], "libcudnn.so."))
                 major = atoi(lists[l]->item[i] + strlen("libcudnn.so."));
+    // ORT 1.28 and later open cuDNN, a 9, only when they use it; that they link to the driver tells them apart.
+    if (major == 0 && names_has(&scene->cuda_elf.needed, "libcuda.so.1"))
+        major = 9;
     return major;
 }
 
