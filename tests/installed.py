@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,3 +40,9 @@ def hatchling(kind: str, source: Path, folder: Path) -> Path:
     subprocess.run(command, cwd=source, capture_output=True, check=True)
     (built,) = folder.glob("*.whl" if kind == "wheel" else "*.tar.gz")
     return built
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    """Name → bytes of all that is in a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}

@@ -6,11 +6,12 @@ import json
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from installed import ROOT, Installed
+from installed import ROOT, Installed, contents, hatchling
 from real import IDENTIFIER, RealCell, ortimg
 
 from ortimg.engine.client import Engine
@@ -95,6 +96,13 @@ def test_pip_brought_the_wheel_and_no_link_to_the_sources(from_pip: Installed, t
     where = run(from_pip.python, "-I", "-c", "import ortimg; print(ortimg.__file__)", cwd=tmp_path)
     assert where.startswith(str(from_pip.python.parents[1]))
     run(from_pip.python, "-I", "-m", "pip", "check", "--disable-pip-version-check", cwd=tmp_path)
+
+
+def test_the_source_archive_makes_the_same_wheel(from_pip: Installed, tmp_path: Path) -> None:
+    with tarfile.open(hatchling("sdist", ROOT, tmp_path)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.glob("ortimg-*/")
+    assert contents(hatchling("wheel", source, tmp_path / "dist")) == contents(from_pip.wheel)
 
 
 def test_the_image_of_this_repository_is_known_as_made_of_the_same(

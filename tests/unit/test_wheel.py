@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tarfile
-import zipfile
 from email.parser import BytesParser
 from pathlib import Path
 
 import pytest
-from installed import BIN, ROOT, Installed, hatchling
+from installed import BIN, ROOT, Installed, contents
 
 from ortimg import __version__
 from ortimg.project import load_project
 from ortimg.rendering import render_project
 
 CELL = "1.23.2-cuda12.6-cudnn9-debian12"  # is in both, this repository and a new one
-
-
-def contents(wheel: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(wheel) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def source_files() -> dict[str, bytes]:
@@ -65,13 +58,6 @@ def test_what_the_wheel_says_of_itself(installed: Installed) -> None:
     assert "ortimg = ortimg.cli:main" in entry
 
 
-def test_the_source_archive_makes_the_same_wheel(installed: Installed, tmp_path: Path) -> None:
-    with tarfile.open(hatchling("sdist", ROOT, tmp_path)) as archive:
-        archive.extractall(tmp_path, filter="data")
-    wheel = hatchling("wheel", tmp_path / f"ortimg-{__version__}", tmp_path / "dist")
-    assert contents(wheel) == contents(installed.wheel)
-
-
 def test_it_is_the_wheel_that_runs(installed: Installed, tmp_path: Path) -> None:
     where = subprocess.run(
         [
@@ -100,8 +86,6 @@ def project(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def test_list(installed: Installed, project: Path) -> None:
-    listed = installed("list", cwd=project)
-    assert listed.stdout.splitlines()[0] == f"{CELL}     latest"
     data = json.loads(installed("list", "--json", cwd=project).stdout)
     assert data["schema"] == 1
     assert [cell["identifier"] for cell in data["cells"]] == [CELL, CELL.replace("debian12", "ubuntu24.04")]
