@@ -50,11 +50,6 @@ def get_verifier(cache: Path) -> Verifier:
     return done
 
 
-def can_compile() -> bool:
-    """Is there a compiler that `get_verifier` can use?"""
-    return importlib.util.find_spec("ziglang") is not None or shutil.which("zig") is not None
-
-
 def _compiler() -> list[str]:
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc"]

@@ -44,7 +44,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU: see tests/gpu")
 def test_an_engine_without_a_gpu_is_the_environments_fault(image: str, verifier: Verifier) -> None:
-    """I48: `could not select device driver "" with capabilities: [[gpu]]`."""
+    """`could not select device driver "" with capabilities: [[gpu]]`."""
     with pytest.raises(EnvironmentFault, match="gives no GPU to a container") as caught:
         verify_image(Engine(), image, Tier.RUN, verifier)
     assert "NVIDIA container toolkit" in str(caught.value)

@@ -84,7 +84,7 @@ def test_nothing_is_left_in_the_root(sound: World, verifier: Verifier) -> None:
 
 
 def test_three_of_five_nodes_on_the_cpu_fail(world: World, verifier: Verifier) -> None:
-    """CUDA is among the available providers, and the session came up (I37, I38)."""
+    """CUDA is among the available providers, and the session came up."""
     nodes = [("a", "Conv", "CUDA"), ("b", "Det", "CPU"), ("c", "Relu", "CUDA")]
     nodes += [("d", "Det", "CPU"), ("e", "Atan", "CPU")]
     world.write("/etc/fake/profile.json", profile(*nodes))
@@ -194,7 +194,6 @@ def test_tf32_is_told(world: World, verifier: Verifier) -> None:
 
 
 def test_a_hang_is_stopped_and_leaves_no_process(world: World, verifier: Verifier) -> None:
-    """I52."""
     world.write("/etc/fake/hang", "")
     start = time.monotonic()
     report = run(world, verifier, seconds=1)
@@ -208,7 +207,6 @@ def test_a_hang_is_stopped_and_leaves_no_process(world: World, verifier: Verifie
 
 
 def test_a_crash_is_a_failure_with_its_last_words(world: World, verifier: Verifier) -> None:
-    """I10."""
     world.write("/etc/fake/crash", "")
     (failure,) = run(world, verifier).failures
     assert "exit 134" in failure.evidence
@@ -288,7 +286,6 @@ def test_a_fault_of_the_machine_is_not_the_images(
     options: tuple[str, ...],
     words: list[str],
 ) -> None:
-    """I44, I48."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -394,7 +391,6 @@ def test_an_option_that_this_version_lacks_is_named_without_a_manifest(
 def test_options_are_put_into_the_providers_words(
     sound: World, verifier: Verifier, option: str, value: str, words: str | None
 ) -> None:
-    """I54, I55."""
     report = run(sound, verifier, options=(option,))
     assert report.verdict is Verdict.PASS
     assert numbers(report).options[option.partition("=")[0]] == value

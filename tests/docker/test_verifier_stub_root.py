@@ -349,7 +349,7 @@ def test_a_hostile_library_in_the_working_directory_is_not_loaded(world: World, 
 
 
 def test_a_file_is_told_from_its_place_outside_the_path(world: World, verifier: Verifier) -> None:
-    """pip's wheel has it, the loader does not know (I07)."""
+    """pip's wheel has it, the loader does not know."""
     elsewhere = world.path("/opt/venv/lib/python3.11/site-packages/nvidia/cudnn/lib")
     elsewhere.mkdir(parents=True)
     world.cuda("libcudnn.so.9").rename(elsewhere / "libcudnn.so.9")
