@@ -167,6 +167,34 @@ def test_what_is_out_of_reach(engine: Engine, project: OwnProject) -> None:
     assert engine.inspect(project.image(far)) is None
 
 
+# A proxy
+
+
+def test_a_proxy_of_this_machine_is_in_no_image(project: OwnProject, tmp_path: Path) -> None:
+    """Docker gives the proxy of its settings to every build, and its address may hold a password."""
+    secret = "http://user:swordfish@127.0.0.1:9"
+    (tmp_path / "docker").mkdir()
+    proxies = dict.fromkeys(("httpProxy", "httpsProxy", "ftpProxy", "noProxy"), secret)
+    (tmp_path / "docker" / "config.json").write_text(json.dumps({"proxies": {"default": proxies}}))
+    names = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")
+    environment = {
+        **os.environ,
+        **dict.fromkeys(names, secret),
+        "DOCKER_CONFIG": str(tmp_path / "docker"),
+    }
+    (name,) = project.configure("debian12")
+    seen = f'RUN --network=none test -n "$HTTPS_PROXY" # {MARK}\n'  # it was there, so it could have stayed
+    project.override(LDCONFIG, LDCONFIG + seen)
+    done = project.build("--json", env=environment)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    for words in (("history", "--no-trunc"), ("inspect",)):
+        command = ["docker", "image", *words, project.image(name)]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert "NVIDIA_VISIBLE_DEVICES" in shown
+        assert "swordfish" not in shown
+    assert "swordfish" not in done.stdout + done.stderr
+
+
 # Interrupts
 
 

@@ -18,7 +18,7 @@ from ortimg.engine.client import Engine
 from ortimg.errors import EnvironmentFault
 from ortimg.verify.binary import Verifier, get_verifier
 from ortimg.verify.image import verify_image
-from ortimg.verify.report import Verdict, parse_report
+from ortimg.verify.report import FindingVerdict, Verdict, parse_report
 
 pytestmark = pytest.mark.engine
 
@@ -216,6 +216,34 @@ def test_the_verdict_is_the_same_with_an_empty_environment(image: str) -> None:
     done = run(image, "/usr/bin/env", "-i", "/usr/local/bin/ort-verify")
     assert done.returncode == 0, done.stderr
     assert parse_report(done.stdout).verdict is Verdict.PASS
+
+
+def test_a_preloaded_library_is_told(image: str) -> None:
+    done = run(image, options=("-e", f"LD_PRELOAD={CUDA_FOLDER}/libcurand.so.10"))
+    (warning,) = [
+        finding
+        for finding in parse_report(done.stdout).findings
+        if finding.verdict is FindingVerdict.WARNING and "LD_PRELOAD" in finding.evidence
+    ]
+    assert "unset LD_PRELOAD" in str(warning.cure)
+
+
+def test_a_preloaded_library_does_not_stand_in_for_a_missing_one(
+    world: World, verifier: Verifier, name: str
+) -> None:
+    """The image has it off the loader's path, as pip's wheels do."""
+    hidden = "/opt/hidden/libcurand.so.10"
+    world.path("/opt/hidden").mkdir(parents=True)
+    world.cuda("libcurand.so.10").rename(world.path(hidden))
+    world.ldconfig()
+    assert build(world, verifier, name, UNVERIFIED).code == 0
+    mount = ("-v", f"{verifier.folder}:/run/v:ro", "--entrypoint", "/run/v/ort-verify")
+    done = run(name, options=(*mount, "-e", f"LD_PRELOAD={hidden}"))
+    report = parse_report(done.stdout)
+    said = "\n".join(f"{finding.verdict.value} {finding.evidence}" for finding in report.findings)
+    assert f"warning LD_PRELOAD is set: {hidden}" in said, said
+    assert report.verdict is Verdict.FAIL
+    assert "libcurand.so.10" in report.failures[-1].evidence, said
 
 
 @pytest.mark.parametrize("folder", ["/", f"{PREFIX}/lib", "/usr/lib"])
