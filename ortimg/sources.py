@@ -17,8 +17,7 @@ _SOURCES = (".c", ".h", ".inc", ".LICENSE")
 def read_sources(overrides: Path | None = None) -> Sources:
     """The built-in templates and context; a template in the folder `overrides` replaces its namesake."""
     templates = dict(_tree(builtin_templates(), ".j2"))
-    if overrides is not None and overrides.is_dir():
-        own = _tree(overrides, ".j2")
+    if overrides is not None and (own := own_templates(overrides)):
         unknown = sorted(own.keys() - templates.keys() - _included(own))
         if unknown:
             raise ConfigError(
@@ -30,6 +29,11 @@ def read_sources(overrides: Path | None = None) -> Sources:
         path: text.decode() for path, text in verifier_sources().items() if path.endswith(_SOURCES)
     }
     return Sources(templates=templates, context=context)
+
+
+def own_templates(folder: Path) -> dict[str, str]:
+    """A user's templates, name → text; none where there is no such folder."""
+    return _tree(folder, ".j2") if folder.is_dir() else {}
 
 
 @cache

@@ -5,10 +5,12 @@ from __future__ import annotations
 import click
 
 from ortimg.core.drift import find_drift, unified_diff
+from ortimg.core.template_lint import template_warnings
 from ortimg.errors import CheckFailed
 from ortimg.generated import read_generated, write_generated
 from ortimg.project import Project, pass_project
-from ortimg.rendering import render_project
+from ortimg.rendering import TEMPLATES, render_project
+from ortimg.sources import own_templates
 
 
 @click.command()
@@ -17,6 +19,8 @@ from ortimg.rendering import render_project
 def render(project: Project, check: bool) -> None:
     """Write dockerfiles/ and docker-bake.json. Files that would not change are left alone."""
     wanted = render_project(project)
+    for text in template_warnings(own_templates(project.root / TEMPLATES)):
+        click.echo(f"warning: {text}", err=True)
     present = read_generated(project.root)
     drift = find_drift(wanted, present)
     if check:
