@@ -213,18 +213,19 @@ def _raising_line(error: BaseException) -> str:
     return where
 
 
-_LINE_ENDS = re.compile(r"[ \t\r]+$", re.MULTILINE)
-_BROKEN_CONTINUATION = re.compile(r"^[ \t]*\\$|\\\n[ \t]*(\n|\Z)", re.MULTILINE)
+# Each begins with a plain character: other patterns would be tried at every place of every file.
+_BROKEN_CONTINUATION = re.compile(r"\\\n[ \t]*(?:\n|\Z)")
+_LONE_BACKSLASH = re.compile(r"\n[ \t]*\\(?:\n|\Z)")
 
 
 def _normal(text: str) -> str:
     """Unix line ends, no blanks at line ends, exactly one newline at the end of the file."""
-    return _LINE_ENDS.sub("", text).rstrip("\n") + "\n"
+    return "\n".join([line.rstrip(" \t\r") for line in text.split("\n")]).rstrip("\n") + "\n"
 
 
 def _check_continuations(text: str, identifier: str) -> None:
     """A `\\` that continues into nothing swallows the next instruction: refuse it."""
-    if not _BROKEN_CONTINUATION.search(text):
+    if not _BROKEN_CONTINUATION.search(text) and not _LONE_BACKSLASH.search(f"\n{text}"):
         return
     lines = text.split("\n")
     for number, (line, following) in enumerate(itertools.pairwise(lines), start=1):
