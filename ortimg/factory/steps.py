@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 import tempfile
@@ -28,6 +29,8 @@ _ROOT_DOCKERFILE = 'FROM scratch\nADD root.tar /\nCMD ["bash"]\n'
 VERIFY_STEP = re.compile(r"\bort-verify --tier load\b")
 
 _TRIES = 3
+_PAUSE = 2.0  # seconds
+_LOST_SNAPSHOT = re.compile(r"failed to prepare extraction snapshot .* does not exist: not found", re.DOTALL)
 
 OnStep = Callable[[str], None]
 
@@ -109,7 +112,7 @@ class Builder:
         `base`: image that replaces the base stage; None: the engine pulls the stage's own.
         """
         labels = {"ortimg.origin": image.identities.label, "ortimg.content": image.content}
-        timing = _VerifyTimer(on_step)
+        timing = _Watcher(on_step)
         outcome = self._run(
             image.cell.identifier,
             tags,
@@ -129,7 +132,7 @@ class Builder:
         labels: Mapping[str, str],
         context: Path,
         dockerfile: Path,
-        on_step: OnStep | _VerifyTimer,
+        on_step: OnStep | _Watcher,
         *more: str,
     ) -> BuildOutcome:
         args = ["build", f"--builder={self._builder}", f"--file={dockerfile}", *more]
@@ -137,11 +140,13 @@ class Builder:
         args += [f"--build-context={stage}={source}" for stage, source in contexts.items()]
         args += [f"--label={key}={value}" for key, value in labels.items()]
         args += [f"--output=type=image,{_COMPRESSION}", str(context)]
-        handler = on_step if isinstance(on_step, _VerifyTimer) else _VerifyTimer(on_step)
+        handler = on_step if isinstance(on_step, _Watcher) else _Watcher(on_step)
         log = self._logs / f"{re.sub('[^A-Za-z0-9._-]', '_', name.rpartition('/')[2])}.log"
         for _ in range(_TRIES):
             outcome = run_build(args, on_event=handler.event, log=log, cancel=self.cancel)
-            if not _lost_by_the_engine(outcome):
+            if handler.stored and _only_the_history_failed(outcome):
+                return dataclasses.replace(outcome, ok=True, failure=None)
+            if not _lost_a_snapshot(outcome) or self.cancel.wait(_PAUSE):
                 break
         return outcome
 
@@ -163,11 +168,21 @@ class Builder:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _lost_by_the_engine(outcome: BuildOutcome) -> bool:
-    """Whether the engine's garbage collection took something from under a build that had done all its steps.
+def _lost_a_snapshot(outcome: BuildOutcome) -> bool:
+    """Whether a removal elsewhere took a snapshot from under an image that was being unpacked.
 
-    It happens now and then when another build, or a removal, ends at that moment; the steps are cached, so
-    that trying again is a matter of seconds. https://github.com/containerd/nerdctl/issues/4142
+    The engine's garbage collection does that now and then. All steps are cached: trying again takes seconds.
+    """
+    failure = outcome.failure
+    return failure is not None and bool(_LOST_SNAPSHOT.search(str(failure)))
+
+
+def _only_the_history_failed(outcome: BuildOutcome) -> bool:
+    """Whether the builder failed only to write the build into its history, once the image was stored.
+
+    The history holds a provenance, asked for or not, and to make it BuildKit 0.13 looks up records of its
+    cache that may have been given back meanwhile. It then says "not found", after everything was done.
+    https://github.com/moby/buildkit/blob/v0.13.1/solver/llbsolver/solver.go (recordBuildHistory)
     """
     failure = outcome.failure
     return (
@@ -188,16 +203,19 @@ def cell_contexts(image: CellImage, base: str | None) -> dict[str, str]:
     return contexts
 
 
-class _VerifyTimer:
-    """Passes step names on, and keeps how long the verifier's step took."""
+class _Watcher:
+    """Passes step names on; keeps how long the verifier's step took, and whether the image was stored."""
 
     def __init__(self, on_step: OnStep) -> None:
         self._on_step = on_step
         self.seconds: float | None = None
+        self.stored = False
 
     def event(self, event: BuildEvent) -> None:
         if event.kind is EventKind.STARTED:
             if (words := step_words(event.step)) is not None:
                 self._on_step(words)
-        elif event.kind is EventKind.DONE and VERIFY_STEP.search(event.step) and not event.cached:
-            self.seconds = event.seconds
+        elif event.kind is EventKind.DONE:
+            self.stored |= event.step.startswith("exporting to image")
+            if VERIFY_STEP.search(event.step) and not event.cached:
+                self.seconds = event.seconds
