@@ -72,6 +72,11 @@ class Rules:
         if base is None:
             if _ARM.search(name.lower()):
                 return Refusal(NO_ARM)
+            if plain := self._distribution_in(name):
+                return Refusal(
+                    f"{quote(name)} is no base: an image stands on a plain distribution, and its CUDA libraries "
+                    f"are added to that; write {quote(plain)}"
+                )
             known = ", ".join(row.name for row in self._index.catalogue.bases)
             return Refusal(
                 f"no base {quote(name)} is known{near(name, self._index.bases) or f'; there are {known}'}"
@@ -208,6 +213,7 @@ class Rules:
         if not good:
             return None
         names = [row.name for row in good]
+        name = self._distribution_in(name) or name
         if name in names:
             return name
         wished = self._index.bases.get(name)
@@ -218,6 +224,12 @@ class Rules:
             good,
             key=lambda row: (row.name.rstrip("0123456789.") != family, number(row.glibc or "0")),
         ).name
+
+    def _distribution_in(self, name: str) -> str | None:
+        """The base below an image with CUDA: of `nvidia/cuda:12.4.1-runtime-ubuntu22.04`, `cuda-rocky9`."""
+        plain = name.lower().replace("rockylinux", "rocky")
+        glibc = [row.name for row in self._index.catalogue.bases if row.glibc]
+        return next((known for known in glibc if "cuda" in plain and plain.endswith(known)), None)
 
 
 def _ill_formed(pattern: re.Pattern[str], value: str, what: str) -> Refusal | None:

@@ -175,6 +175,22 @@ REFUSED = [
         'did you mean "debian13"?',
         "1.16.3-cuda11.8-cudnn8-debian13",
     ),
+    # images with CUDA inside
+    (
+        "1.20.1 12.6 9 nvidia/cuda:12.4.1-runtime-ubuntu22.04",
+        'are added to that; write "ubuntu22.04"',
+        "1.20.1-cuda12.6-cudnn9-ubuntu22.04",
+    ),
+    (
+        "1.18.0 12.2 8 nvidia/cuda:12.2.2-cudnn8-runtime-rockylinux9",
+        'write "rocky9"',
+        "1.18.0-cuda12.2-cudnn8-rocky9",
+    ),
+    (
+        "1.31.1 13.0 none debian12",
+        '"none" is no cuDNN major version such as "8"',
+        "1.31.1-cuda13.0-cudnn9-debian12",
+    ),
 ]
 
 
