@@ -74,8 +74,8 @@ class Rules:
                 return Refusal(NO_ARM)
             if plain := self._distribution_in(name):
                 return Refusal(
-                    f"{quote(name)} is no base: an image stands on a plain distribution, and its CUDA libraries "
-                    f"are added to that; write {quote(plain)}"
+                    f"{quote(name)} is no base: an image stands on a plain distribution, and its CUDA "
+                    f"libraries are added to that; write {quote(plain)}"
                 )
             known = ", ".join(row.name for row in self._index.catalogue.bases)
             return Refusal(
