@@ -87,10 +87,8 @@ class Factory:
         self._table = table
         self._available = available
         self._fail_fast = fail_fast
-        self._parallel = parallel
         self._locked = fetcher.cache.locked
         self._turns = threading.Semaphore(parallel)
-        self._tidying = threading.Lock()
         self._pool = ThreadPoolExecutor(WAITING, thread_name_prefix="build")
         self._once: dict[str, Future[str]] = {}
         self._mutex = threading.Lock()
@@ -289,25 +287,9 @@ class Factory:
         with self._mutex:
             self.timing.units += outcome.seconds
         self._table.finish(name, "built" if outcome.ok else "failed")
-        self._tidy(big=f"/{Unit.CUDA}:" in reference)
+        # Now, before a cell stands on the builder's own copy of the unit and so keeps it beside the image's.
+        prune_intermediates(self._engine)
         self._check(outcome, f"{name}: ")
-
-    def _tidy(self, *, big: bool) -> None:
-        """Give back what the steps of a large unit took, while nothing is being built.
-
-        The engine may otherwise lose what another build is about to store.
-        """
-        if not big or not self._tidying.acquire(blocking=False):
-            return
-        try:
-            for _ in range(self._parallel):
-                self._turns.acquire()
-            try:
-                prune_intermediates(self._engine)
-            finally:
-                self._turns.release(self._parallel)
-        finally:
-            self._tidying.release()
 
     def _made_meanwhile(self, reference: str, outcome: BuildOutcome) -> bool:
         """Another run made the same image at the same time and was faster: its name tells its content."""
