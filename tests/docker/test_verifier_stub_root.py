@@ -251,6 +251,30 @@ def test_what_is_wrong_is_named(world: World, verifier: Verifier, broken: Break,
     assert all(finding.cure for finding in report.failures)
 
 
+def test_an_executable_stack_is_told(world: World, verifier: Verifier) -> None:
+    compile_library(world.ort("libonnxruntime_providers_shared.so"), EMPTY, "-Wl,-z,execstack")
+    report = verify_root(world.root, Tier.STATIC, verifier)
+    assert report.verdict is Verdict.PASS, failures(report)
+    (warning,) = [finding for finding in report.findings if finding.verdict is FindingVerdict.WARNING]
+    assert warning.check == "ort.stack"
+    assert "libonnxruntime_providers_shared.so asks for an executable stack" in warning.evidence
+
+
+def test_a_base_that_is_too_old_is_told_by_the_symbols_version(
+    world: World, verifier: Verifier, tmp_path: Path
+) -> None:
+    """A library from a newer distribution: the base's libm.so.6 is there, and has no such version."""
+    (tmp_path / "versions").write_text("GLIBC_2.99 { global: later; };")
+    newer = tmp_path / "libm.so.6"
+    compile_library(newer, "void later(void) {}", f"-Wl,--version-script={tmp_path / 'versions'}")
+    compile_library(world.cuda("libcurand.so.10"), "void later(void); void use(void) { later(); }", newer)
+    report = verify_root(world.root, Tier.STATIC, verifier)
+    assert report.verdict is Verdict.FAIL
+    said = failures(report)
+    assert "base.symbols" in said, said
+    assert "GLIBC_2.99" in said, said
+
+
 @pytest.mark.parametrize(("source", "code"), [(ABORTS, 134), (SEGFAULTS, 139)])
 def test_a_crash_is_a_failure_with_its_last_words(
     world: World, verifier: Verifier, source: str, code: int
