@@ -10,13 +10,13 @@ from typing import Concatenate, ParamSpec, TypeVar
 import click
 import msgspec
 
-from ortimg.core import strict_yaml
 from ortimg.core.cells import Plan, try_plan
 from ortimg.core.config import read_config
 from ortimg.core.model import Catalogue
 from ortimg.core.problems import config_error
 from ortimg.data import read_catalogue
 from ortimg.errors import ConfigError
+from ortimg.reading import read_text
 
 CONFIG_NAME = "images.yaml"
 OWN_CATALOGUE = "catalogue"  # folder of a user's own rows
@@ -34,8 +34,11 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_project(folder: Path) -> Project:
     """Read and plan the project in `folder`. Raises ConfigError with every fault of its images.yaml."""
-    root = folder.resolve()
-    text = strict_yaml.decode(_read(root), CONFIG_NAME)
+    try:
+        root = folder.resolve()
+    except FileNotFoundError:  # asks for the current folder
+        raise ConfigError("the current folder is not there any more", hint="Go to another one.") from None
+    text = _read(root)
     catalogue = _with_own_rows(read_catalogue(), root / OWN_CATALOGUE)
     config, problems = read_config(text, CONFIG_NAME)
     if config is None:
@@ -54,21 +57,16 @@ def _with_own_rows(catalogue: Catalogue, folder: Path) -> Catalogue:
         return catalogue
     from ortimg.core.own_rows import with_own_rows  # most projects have none
 
-    texts = {
-        path.name: strict_yaml.decode(path.read_bytes(), f"{OWN_CATALOGUE}/{path.name}") for path in files
-    }
+    texts = {path.name: read_text(path, f"{OWN_CATALOGUE}/{path.name}") for path in files}
     return with_own_rows(catalogue, texts)
 
 
-def _read(root: Path) -> bytes:
+def _read(root: Path) -> str:
     path = root / CONFIG_NAME
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        hint = "Run `ortimg init` there to start one, or name another folder with --project."
-        raise ConfigError(f"there is no {CONFIG_NAME} in {root}", hint=hint) from None
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    if root.is_dir() and (path.exists() or path.is_symlink()):
+        return read_text(path, CONFIG_NAME)
+    hint = "Run `ortimg init` there to start one, or name another folder with --project."
+    raise ConfigError(f"there is no {CONFIG_NAME} in {root}", hint=hint)
 
 
 def pass_project(function: Callable[Concatenate[Project, _P], _R]) -> Callable[_P, _R]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ortimg.core.render import Sources
 from ortimg.errors import ConfigError
+from ortimg.reading import read_text
 from ortimg.verify.sources import verifier_sources
 
 # What the compiler reads, and the licence of what is not ours; the model is in it as text.
@@ -54,7 +55,8 @@ def _included(templates: dict[str, str]) -> set[str]:
 
 def _tree(folder: Path, suffix: str = "") -> dict[str, str]:
     return {
-        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        str(path.relative_to(folder)): read_text(path, f"{folder.name}/{path.relative_to(folder)}")
         for path in sorted(folder.rglob(f"*{suffix}"))
-        if path.is_file() and "__pycache__" not in path.parts
+        # a folder or a broken link with a template's name is told, not passed over
+        if (suffix or path.is_file()) and "__pycache__" not in path.parts
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -15,13 +16,16 @@ from ortimg.core.model import Cell, Flavour
 from ortimg.errors import ConfigError, EnvironmentFault
 
 SCHEMA = 1
+# Both end up in Dockerfiles, whose text must not be what somebody put into the lock.
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Digest = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}\Z")]
 
 
 class Repacked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A fallback: the package it came from, and the tar stream made of it."""
 
-    source: str | None = None  # sha256 of the jar or wheel
-    tar: str | None = None  # sha256 of the uncompressed archive: the same with every zlib
+    source: Sha256 | None = None  # sha256 of the jar or wheel
+    tar: Sha256 | None = None  # sha256 of the uncompressed archive: the same with every zlib
 
 
 class Asset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +38,7 @@ class Asset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class OrtLock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One ORT archive, by origin."""
 
-    upstream: str | None = None  # sha256 of the release archive
+    upstream: Sha256 | None = None  # sha256 of the release archive
     asset: Asset | None = None
     maven: Repacked | None = None
     wheel: Repacked | None = None
@@ -44,7 +48,7 @@ class BaseLock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One base image."""
 
     image: str
-    digest: str | None = None  # null: unresolved
+    digest: Digest | None = None  # null: unresolved
 
 
 class Lock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,10 +56,10 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     schema: int = SCHEMA
     ort: dict[str, OrtLock] = {}  # by release key, "1.16.2-cuda11"
-    cuda: dict[str, dict[str, str]] = {}  # by set key, "11.8-cudnn8": wheel file name to sha256
+    cuda: dict[str, dict[str, Sha256]] = {}  # by set key, "11.8-cudnn8": wheel file name to sha256
     bases: dict[str, BaseLock] = {}
     headers: dict[str, Repacked] = {}  # by release key: headers that came from elsewhere than the archive
-    python: dict[str, dict[str, str]] = {}  # "1.17.1-cuda11-python3.11": wheel file name to sha256
+    python: dict[str, dict[str, Sha256]] = {}  # "1.17.1-cuda11-python3.11": wheel file name to sha256
     tags: dict[str, str] = {}  # more names of cells: name to identifier; only `ortimg lock` writes them
 
 
@@ -81,7 +85,7 @@ def dump(lock: Lock) -> str:
 def planned(cells: Iterable[Cell]) -> Lock:
     """What the catalogue knows about the inputs of `cells`."""
     ort: dict[str, OrtLock] = {}
-    cuda: dict[str, dict[str, str]] = {}
+    cuda: dict[str, dict[str, Sha256]] = {}
     bases: dict[str, BaseLock] = {}
     headers: dict[str, Repacked] = {}
     python: dict[str, dict[str, str]] = {}

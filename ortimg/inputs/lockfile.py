@@ -7,17 +7,17 @@ import tempfile
 from pathlib import Path
 
 from ortimg.core.lock import Lock, dump, parse
+from ortimg.reading import read_text
 
 NAME = "images.lock"
 
 
 def read_lock(folder: Path) -> Lock:
     """The lock beside `images.yaml`; an empty one where there is none. Raises `ConfigError`."""
-    try:
-        text = (folder / NAME).read_text(encoding="utf-8")
-    except FileNotFoundError:
+    path = folder / NAME
+    if not path.exists() and not path.is_symlink():
         return Lock()
-    return parse(text, NAME)
+    return parse(read_text(path, NAME), NAME)
 
 
 def write_lock(folder: Path, lock: Lock) -> bool:

@@ -47,6 +47,11 @@ def test_the_order_of_the_parts_does_not_show() -> None:
         '{"schema": 2}',
         '{"schema": 1, "else": 1}',
         '{"ort": {"a": {"upstream": 5}}}',
+        '{"ort": {"a": {"upstream": "zz"}}}',
+        f'{{"ort": {{"a": {{"maven": {{"tar": "{A}\\nRUN x"}}}}}}}}',
+        f'{{"cuda": {{"a": {{"b.whl": "{A.upper()}"}}}}}}',
+        f'{{"bases": {{"a": {{"image": "b", "digest": "{A}"}}}}}}',
+        f'{{"bases": {{"a": {{"image": "b", "digest": "sha256:{A}\\n"}}}}}}',
         "<<<<<<< HEAD",
     ],
 )
