@@ -101,13 +101,17 @@ def mirror_problems(mirrors: Mirrors) -> Iterator[tuple[str, str]]:
     """Setting → what is wrong with it."""
     if mirrors.releases is not None and (fault := url_problem(mirrors.releases)):
         yield "releases", fault
-    if mirrors.registry is not None and (fault := _registry_problem(mirrors.registry)):
+    if mirrors.registry is not None and (fault := registry_problem(mirrors.registry)):
         yield "registry", fault
 
 
 def url_problem(url: str) -> str | None:
     """Why an address cannot stand in a Dockerfile, or None."""
-    if "@" in urlsplit(url).netloc:
+    try:
+        host = urlsplit(url).netloc
+    except ValueError as error:  # brackets without a partner, or around no address
+        return f"{quote(url)} is no address: {error}"
+    if "@" in host:
         return "a password in an address would be in every Dockerfile; leave it out"
     if not url.startswith(("http://", "https://")):
         return f'{quote(url)} is no address; it begins with "https://"'
@@ -116,7 +120,8 @@ def url_problem(url: str) -> str | None:
     return None
 
 
-def _registry_problem(registry: str) -> str | None:
+def registry_problem(registry: str) -> str | None:
+    """Why a prefix cannot stand in Docker Hub's place, or None."""
     first = registry.partition("/")[0]
     if "://" in registry:
         return f"{quote(registry)} is no registry: leave out {quote(registry.partition('://')[0] + '://')}"

@@ -12,8 +12,10 @@ import msgspec
 import requests
 
 from ortimg.core.mirrors import HUB as HUB_NAME
-from ortimg.core.mirrors import RELEASES, Reference
+from ortimg.core.mirrors import RELEASES, Reference, registry_problem
 from ortimg.core.model import Cell
+from ortimg.core.problems import quote
+from ortimg.errors import ConfigError
 from ortimg.inputs.download import cause
 
 HUB = "https://registry-1.docker.io/v2/"
@@ -33,13 +35,37 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def release_prefix(mirror: str | None = None) -> str:
-    """Where release archives lie: `ORTIMG_RELEASE_MIRROR`, else images.yaml's, else the release host."""
-    return (os.environ.get("ORTIMG_RELEASE_MIRROR") or mirror or RELEASES).rstrip("/")
+    """Where release archives lie: `ORTIMG_RELEASE_MIRROR`, else images.yaml's, else the release host.
+
+    Raises ConfigError for a setting that is no address: taken for a host that does not answer, it would turn
+    builds to fallbacks in silence.
+    """
+    setting = os.environ.get("ORTIMG_RELEASE_MIRROR", "")
+    if setting and not _is_address(setting):
+        raise ConfigError(
+            f"ORTIMG_RELEASE_MIRROR: {quote(setting)} is no address",
+            hint="Set one such as https://mirror.example.com/onnxruntime, or unset it.",
+        )
+    return (setting or mirror or RELEASES).rstrip("/")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets without a partner, a port that is none
+        return False
 
 
 def environment_registry() -> str | None:
-    """What stands in for Docker Hub, and for images.yaml's mirror of it, on this machine."""
-    return os.environ.get("ORTIMG_REGISTRY_MIRROR", "").rstrip("/") or None
+    """What stands in for Docker Hub, and for images.yaml's mirror of it, on this machine.
+
+    Raises ConfigError for what cannot be the beginning of an image's name.
+    """
+    setting = os.environ.get("ORTIMG_REGISTRY_MIRROR", "").rstrip("/")
+    if setting and (fault := registry_problem(setting)):
+        raise ConfigError(f"ORTIMG_REGISTRY_MIRROR: {fault}", hint="Correct it, or unset it.")
+    return setting or None
 
 
 def registry_url(registry: str) -> str:

@@ -10,12 +10,12 @@ from test_fetch_origins import ARCHIVE_SHA, DOWN, PATH, UP, URL, fetcher, releas
 from wishes import cell, images, planned
 
 from ortimg.core.lock import BaseLock, Lock
-from ortimg.core.mirrors import Mirrors, Reference, mirrored_image
+from ortimg.core.mirrors import Mirrors, Reference, mirror_problems, mirrored_image
 from ortimg.core.model import Base, Origin
 from ortimg.core.render import dockerfile_path
 from ortimg.errors import ConfigError
 from ortimg.inputs.cache import Cache
-from ortimg.inputs.probe import hub_url, registry_url
+from ortimg.inputs.probe import hub_url, registry_url, release_prefix
 from ortimg.inputs.result import Fetched
 from ortimg.project import load_project
 from ortimg.rendering import render_project
@@ -126,6 +126,38 @@ def test_archives_come_from_the_mirror_and_the_environment_goes_first(
             assert asked.asked == [PATH]
             monkeypatch.setenv("ORTIMG_RELEASE_MIRROR", second.url)
         assert first.asked == [PATH]
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "https://[x]/a", "https://a]b/c"])
+def test_an_address_that_cannot_be_taken_apart_is_none(url: str) -> None:
+    ((setting, fault),) = mirror_problems(Mirrors(releases=url))
+    assert setting == "releases"
+    assert fault.startswith(f'"{url}" is no address')
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("ORTIMG_RELEASE_MIRROR", text) for text in ("foo", "ftp://x", "http://", "http://[::1", " ")),
+        ("ORTIMG_RELEASE_MIRROR", "https://127.0.0.1:99999/x"),
+        *(
+            ("ORTIMG_REGISTRY_MIRROR", text)
+            for text in ("foo", "http://127.0.0.1:1/", "h.example.com/A", " ")
+        ),
+    ],
+)
+def test_a_wrong_setting_is_told_before_anything_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=f"^{name}: "):
+        fetcher(Cache(tmp_path), UP)
+
+
+@pytest.mark.parametrize("value", ["http://127.0.0.1:1", "https://u:p@h.example.com/a?b="])
+def test_a_setting_may_be_any_address(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("ORTIMG_RELEASE_MIRROR", value)
+    assert release_prefix() == value
 
 
 def test_the_mirrors_are_what_is_probed(tmp_path: Path) -> None:
