@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ortimg.engine.info import EngineFacts, ask_engine
+from ortimg.engine.info import EngineFacts, ask_engine, unanswered
 from ortimg.engine.versions import MIN_BUILDX, MIN_ENGINE, WHY, at_least, dotted, parse_version
 from ortimg.errors import EnvironmentFault
 
@@ -54,11 +54,7 @@ def judge(facts: EngineFacts, buildkit: str | None = None) -> EngineInfo:
             "run: sudo usermod -aG docker $USER, and log in again (or run as root)",
         )
     if not facts.server:
-        where = f"DOCKER_HOST={facts.endpoint}: " if facts.endpoint else ""
-        raise EnvironmentFault(
-            f"no container engine answers: {where}{facts.fault}",
-            "start that engine or unset DOCKER_HOST" if facts.endpoint else "run `make engine`",
-        )
+        raise unanswered("no container engine answers", facts.fault or "", facts.endpoint)
     if not at_least(facts.server, MIN_ENGINE):
         raise EnvironmentFault(
             f"Docker Engine {facts.server} is too old, >= {dotted(MIN_ENGINE)} is needed: {WHY}",

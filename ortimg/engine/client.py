@@ -5,13 +5,16 @@ The SDK is imported on first use, so that commands without an engine stay quick.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ortimg.errors import CheckFailed, EnvironmentFault
+from ortimg.core.problems import quote
+from ortimg.engine.info import unanswered
+from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -71,13 +74,20 @@ class Engine:
         return self._ask(lambda: docker.from_env(timeout=_ANSWER_LIMIT))
 
     def inspect(self, reference: str) -> Image | None:
-        """The image called `reference`, or None where the engine has none."""
-        from docker.errors import ImageNotFound
+        """The image called `reference`, or None where the engine has none. Raises ConfigError for no name."""
+        from docker.errors import APIError, ImageNotFound
 
         try:
             return _image(self._ask(lambda: self._docker.api.inspect_image(reference)))
         except ImageNotFound:
             return None
+        except APIError as error:
+            if error.status_code != 400:
+                raise
+            raise ConfigError(
+                f"{quote(reference)} is no image reference: {error.explanation}",
+                hint="Name an image such as debian:12-slim.",
+            ) from error
 
     def images(self, *, label: str | None = None, reference: str | None = None) -> tuple[Image, ...]:
         """Images that carry `label` (`key` or `key=value`) and match `reference` (`name*`, `name:tag`)."""
@@ -122,8 +132,9 @@ class Engine:
         return pair_layers(image.layers, [(row["CreatedBy"], row["Size"]) for row in reversed(history)])
 
     def sizes(self, references: Sequence[str]) -> dict[str, Sizes]:
-        """Total and own bytes of each image, among the images given."""
-        return count_sizes({reference: self.layers(reference) for reference in references})
+        """Total and own bytes of each image that is there, among those given."""
+        there = [reference for reference in references if self.inspect(reference) is not None]
+        return count_sizes({reference: self.layers(reference) for reference in there})
 
     def run(
         self,
@@ -204,9 +215,8 @@ class Engine:
         except APIError:
             raise
         except (DockerException, RequestException) as error:
-            raise EnvironmentFault(
-                f"the container engine does not answer: {error}", "run `make engine`"
-            ) from error
+            endpoint = os.environ.get("DOCKER_HOST")
+            raise unanswered("the container engine does not answer", str(error), endpoint) from error
 
 
 def pair_layers(diff_ids: Sequence[str], history: Sequence[tuple[str, int]]) -> tuple[Layer, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ortimg.engine.rawjson import RawJsonParser
 
 LAST_LINES = 15
+_DOCKER_ITSELF = 125  # docker's own status where it could not run what was asked, as without its plugin
 
 # 128 + signal: how a shell and runc report a process that a signal ended (signal(7)).
 _CODES = {
@@ -36,6 +37,7 @@ _ENVIRONMENT = (
     "closing transport",
     "error reading from server: EOF",
     "no builder",
+    "is not a docker command",  # the plugin went away, or `docker` is another program
 )
 
 
@@ -64,10 +66,9 @@ def failure_of(parser: RawJsonParser, returncode: int) -> BuildFailure:
     step = parser.failed_step
     said = _closing_words(parser)
     if step is None:
-        cause = said[-1] if said else f"docker buildx ended with status {returncode} and said nothing"
-        return BuildFailure(
-            None, None, cause, tuple(parser.plain_lines)[-LAST_LINES:], _is_environment(cause)
-        )
+        cause, lines = said[-1] if said else _no_words(parser, returncode), tuple(parser.plain_lines)
+        killed = returncode < 0 or returncode == _DOCKER_ITSELF
+        return BuildFailure(None, None, cause, lines[-LAST_LINES:], killed or _is_environment(cause))
     error = step.error or ""
     match = re.search(r"did not complete successfully: exit code: (\d+)", error)
     if match is None:
@@ -78,6 +79,14 @@ def failure_of(parser: RawJsonParser, returncode: int) -> BuildFailure:
     lines = tuple(line for line in step.last_lines if line)[-LAST_LINES:]
     full = any("no space left on device" in line.lower() for line in lines)
     return BuildFailure(step.name, code, explain_exit_code(code), lines, full)
+
+
+def _no_words(parser: RawJsonParser, returncode: int) -> str:
+    """A cause where buildx told no error of its own: it was killed, it crashed, or docker never ran it."""
+    first = next((line for line in parser.plain_lines if line.strip()), "it said nothing")
+    if returncode < 0:
+        return f"docker buildx was ended by signal {-returncode}: {first}"
+    return f"docker buildx ended with status {returncode}: {first}"
 
 
 def _closing_words(parser: RawJsonParser) -> list[str]:

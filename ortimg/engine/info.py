@@ -9,6 +9,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
+from ortimg.errors import EnvironmentFault
+
 ANSWER_LIMIT = 20.0  # seconds; a healthy engine answers in 0.1 s, one that is starting may need some
 
 
@@ -54,6 +56,18 @@ def facts_from(info: dict[str, Any], endpoint: str | None = None, said: str = ""
     )
 
 
+def unanswered(what: str, fault: str, endpoint: str | None) -> EnvironmentFault:
+    """The error for an engine that does not answer; `endpoint` is the value of DOCKER_HOST."""
+    where = f"DOCKER_HOST={endpoint}: " if endpoint else ""
+    if endpoint:
+        hint = "start that engine or unset DOCKER_HOST"
+    elif "context not found" in fault:
+        hint = "unset DOCKER_CONTEXT, or choose one of `docker context ls`"
+    else:
+        hint = "run `make engine`"
+    return EnvironmentFault(f"{what}: {where}{fault}", hint)
+
+
 def ask_engine() -> EngineFacts:
     """Asks once; never raises for an absent or silent engine."""
     endpoint = os.environ.get("DOCKER_HOST") or None
@@ -69,6 +83,8 @@ def ask_engine() -> EngineFacts:
         )
     except subprocess.TimeoutExpired:
         return EngineFacts(client="?", endpoint=endpoint, fault=f"no answer within {ANSWER_LIMIT:.0f} s")
+    except OSError as error:  # a file of another machine, or of none
+        return EngineFacts(client="?", endpoint=endpoint, fault=f"docker cannot be run: {error.strerror}")
     said = (done.stderr.strip() or "docker info printed nothing").splitlines()[-1]
     try:
         info = json.loads(done.stdout)

@@ -23,7 +23,7 @@ from ortimg.engine.info import ask_engine
 from ortimg.engine.rawjson import BuildEvent, EventKind
 from ortimg.engine.setup import start_engine, stop_engine
 from ortimg.engine.status import status_lines
-from ortimg.errors import EnvironmentFault
+from ortimg.errors import ConfigError, EnvironmentFault
 
 pytestmark = pytest.mark.engine
 
@@ -270,6 +270,12 @@ def imported(root: Path, tmp_path: Path, reference: str, engine: Engine) -> str:
 def test_a_root_is_imported_and_run(imported: str, engine: Engine) -> None:
     result = engine.run(imported, ["/bin/p", "out", "uid", "exit=3"], limit=30, user="1234", read_only=True)
     assert (result.exit_code, result.stdout, result.timed_out) == (3, "out\nuid 1234\n", False)
+
+
+@pytest.mark.parametrize("name", ["UPPER:case", "a:b:c", "debian@sha256:0000"])
+def test_what_is_no_reference_is_the_callers_fault(engine: Engine, name: str) -> None:
+    with pytest.raises(ConfigError, match="is no image reference: invalid reference format"):
+        engine.inspect(name)
 
 
 def test_a_container_ends_at_its_time_limit(imported: str, engine: Engine) -> None:

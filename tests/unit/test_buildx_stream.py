@@ -171,3 +171,21 @@ def test_plain_log_lines() -> None:
     assert "#5 libcufft.so.10: cannot open shared object file" in text
     assert "#5 ERROR 0.1s: process" in text
     assert "\nERROR: failed to solve: process" in text
+
+
+@pytest.mark.parametrize(
+    ("said", "returncode", "cause", "environment"),
+    [
+        (b"", -9, "docker buildx was ended by signal 9: it said nothing", True),
+        (b"", 7, "docker buildx ended with status 7: it said nothing", False),
+        (b"unknown flag: --progress\n\nUsage:  docker\n", 125, "status 125: unknown flag: --progress", True),
+        (b"docker: 'buildx' is not a docker command.\n", 1, "is not a docker command", True),
+    ],
+)
+def test_an_end_without_a_step_tells_what_was_said(
+    said: bytes, returncode: int, cause: str, environment: bool
+) -> None:
+    failure = failure_of(read(said)[0], returncode)
+    assert failure.step is None
+    assert cause in failure.cause
+    assert failure.environment is environment

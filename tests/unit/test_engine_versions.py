@@ -9,7 +9,7 @@ import pytest
 
 from ortimg.engine.check import judge, require_free_space
 from ortimg.engine.daemon import daemon_config
-from ortimg.engine.info import EngineFacts, facts_from
+from ortimg.engine.info import EngineFacts, ask_engine, facts_from
 from ortimg.engine.setup import Machine, missing_packages, this_machine, what_a_person_must_run
 from ortimg.engine.versions import MIN_BUILDX, MIN_ENGINE, at_least, dotted, parse_version
 from ortimg.errors import EnvironmentFault, ExitCode
@@ -68,6 +68,11 @@ def test_a_good_engine_passes() -> None:
         (BARE, None, ("no container engine answers", "Cannot connect", "run `make engine`")),
         (replace(BARE, fault="permission denied while trying to connect"), None, ("may not use", "usermod")),
         (replace(BARE, endpoint="tcp://10.0.0.1:2375"), None, ("DOCKER_HOST=tcp://10.0.0.1:2375", "unset")),
+        (
+            replace(BARE, fault='context "x": context not found'),
+            None,
+            ("no container", "unset DOCKER_CONTEXT"),
+        ),
         (replace(GOOD, server="20.10.24"), None, ("20.10.24", ">= 25", "COPY --link", "ADD --checksum")),
         (replace(GOOD, server="24.0.9"), None, ("24.0.9", ">= 25")),
         (replace(GOOD, buildx="0.12.1"), None, ("0.12.1", ">= 0.13", "named contexts")),
@@ -167,3 +172,11 @@ def test_the_machines_own_daemon_settings_stay() -> None:
     assert '"buildkit": true' in text
     assert '"containerd-snapshotter": true' in text
     assert '"containerd-snapshotter": true' in daemon_config(None)
+
+
+def test_a_docker_command_of_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "docker"
+    program.write_bytes(b"\x7fELFnone")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert ask_engine().fault == "docker cannot be run: Exec format error"
