@@ -9,10 +9,12 @@ import errno
 import importlib
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
@@ -33,8 +35,12 @@ VERBS = {
     "engine": "See to a container engine; stop the one that was started.",
     "prune": "Give the disk back: cache, units, builder cache.",
 }
-# What the disk says when it is full or closed: the machine's fault, not a bug.
-_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+# What the disk says when it is full, closed or not as it should be: the machine's fault, not a bug.
+_DISK = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE),
+    *(errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EMFILE, errno.ENFILE),
+}
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 _IN_A_FILE = re.compile(r"\S+:\d+: ")  # `images.yaml:4: …` stays clickable
 
 
@@ -100,11 +106,17 @@ def cli(ctx: click.Context, project: Path) -> None:
     ctx.obj = project
 
 
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM, which ends a CI job, ends a command as cleanly as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
 def _guarded(run: Callable[[], Any]) -> int:
     """Exit code of `run`; each error a person can act on becomes its lines on stderr."""
     try:
         code = run()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None: the caller closed it (`ortimg list >&-`)
+            sys.stdout.flush()
         return code if isinstance(code, int) else ExitCode.DONE
     except OrtimgError as error:
         return _tell(error)
@@ -127,7 +139,14 @@ def _guarded(run: Callable[[], Any]) -> int:
     except OSError as error:
         if error.errno not in _DISK:
             raise
-        return _tell(EnvironmentFault(f"{error.filename or 'the disk'}: {error.strerror}"))
+        place = error.filename or "the disk, or where the output goes"
+        hint = "Free some space there." if error.errno in _FULL else "See what is there, and who may write."
+        return _tell(EnvironmentFault(f"{place}: {error.strerror}", hint))
+    except Exception as error:
+        if not type(error).__module__.startswith("docker."):  # not imported for this
+            raise
+        words = getattr(error, "explanation", None) or error
+        return _tell(EnvironmentFault(f"the container engine refused: {words}", "See the engine's log."))
 
 
 def _tell(error: OrtimgError) -> int:
@@ -140,4 +159,5 @@ def _tell(error: OrtimgError) -> int:
 
 def main() -> None:
     """Entry point of the `ortimg` command."""
+    signal.signal(signal.SIGTERM, _interrupt)
     cli(prog_name="ortimg")

@@ -68,7 +68,8 @@ def fetch_all(root: Path, cells: tuple[Cell, ...], mirrors: Mirrors = NO_MIRRORS
                 futures["cuda", cell.cuda_set.key] = fetcher.cuda(cell.cuda_set)
                 futures["base", cell.base_key] = fetcher.base(cell.base, cell.flavour)
             results = [future.result() for _key, future in sorted(futures.items())]
-        write_lock(root, merge(lock, fetcher.seen))
+        # read again: another run may have added what it saw
+        write_lock(root, merge(merge(read_lock(root), planned(cells)), fetcher.seen))
     return results
 
 

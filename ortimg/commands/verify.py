@@ -111,6 +111,8 @@ def _resolve(project: Path, targets: Iterable[str]) -> list[str]:
     """Selectors become the image references of their cells, the rest stays."""
     found: list[str] = []
     for target in targets:
+        if not target:  # such as of a variable that is not set: it would mean this folder
+            raise ConfigError("an empty TARGET", hint="Name an image, a folder or a selector.")
         if Path(target).is_dir():
             found.append(target)
         elif target.startswith(("/", "./", "../")):

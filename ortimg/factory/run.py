@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 
 import click
 import msgspec
@@ -18,7 +15,7 @@ from ortimg.core.lock import merge, planned
 from ortimg.core.model import Cell
 from ortimg.core.render import DOCKERFILES
 from ortimg.engine.check import check_engine
-from ortimg.engine.client import Engine
+from ortimg.engine.client import Engine, Sizes
 from ortimg.engine.live import LiveTable
 from ortimg.errors import ExitCode
 from ortimg.factory.disk import builder_name, prune_intermediates, require_space
@@ -87,7 +84,7 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
     logs = cache.root / "logs"
     fetched_at = began
 
-    with cache.workdir() as work, LiveTable() as table, _interruptible():
+    with cache.workdir() as work, LiveTable() as table:
 
         def on_update(update: Update) -> None:
             nonlocal fetched_at
@@ -128,10 +125,13 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
                     built = factory.so_far()
                 if factory.timing.units:
                     prune_intermediates(engine)
+        # read again: another run may have added what it saw
+        lock = merge(read_lock(project.root), planned(cells))
         write_lock(project.root, merge(lock, fetcher.seen))
     results = [found for cell in cells if (found := same[cell.identifier] or built.get(cell.identifier))]
+    results = _with_sizes(engine, results)
     return Report(
-        results=tuple(_with_sizes(engine, results)),
+        results=tuple(results),
         exit_code=exit_code(results, interrupted),
         seconds=time.monotonic() - began,
         fetch_seconds=fetched_at - began,
@@ -152,31 +152,26 @@ def _render(project: Project) -> dict[str, str]:
 
 def _with_sizes(engine: Engine, results: Sequence[CellResult]) -> list[CellResult]:
     sizes = engine.sizes([result.image for result in results if result.image])
-    return [
-        msgspec.structs.replace(
-            result, bytes_total=sizes[result.image].total, bytes_own=sizes[result.image].own
+    return [with_size(result, sizes) for result in results]
+
+
+def with_size(result: CellResult, sizes: Mapping[str, Sizes]) -> CellResult:
+    """The result with its bytes; one whose image is gone again, before anybody could use it, is a failure."""
+    if result.image is None:
+        return result
+    if (size := sizes.get(result.image)) is None:
+        cause = f"the engine has {result.image} no more: another program removed it, run `ortimg build` again"
+        return CellResult(
+            identifier=result.identifier,
+            result=Outcome.FAILED,
+            seconds=result.seconds,
+            cause=cause,
+            environment=True,
         )
-        if result.image
-        else result
-        for result in results
-    ]
+    return msgspec.structs.replace(result, bytes_total=size.total, bytes_own=size.own)
 
 
 def _progress(update: Update) -> str:
     if update.done and update.total and update.done < update.total:
         return f"{update.text} {100 * update.done // update.total} %"
     return update.text
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM ends a build as cleanly as Ctrl-C does."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -251,9 +251,10 @@ class Cache:
                     f"{self.root}: the disk is full ({megabytes(free)} MB are free)",
                     "free some space, or set ORTIMG_CACHE to a folder on a larger disk",
                 ) from error
-            if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST):
+            closed = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST)
+            if error.errno in closed or not self.root.is_dir():
                 raise EnvironmentFault(
-                    f"{self.root}: the cache cannot be written ({os.strerror(error.errno)})",
+                    f"{self.root}: the cache cannot be written ({error.strerror})",
                     "set ORTIMG_CACHE to a folder that you may write",
                 ) from error
             raise

@@ -61,7 +61,8 @@ class WheelSets:
             if not isinstance(fault, OrtimgError):
                 raise fault
         if faults:
-            messages = tuple(fault.message for fault in faults if isinstance(fault, OrtimgError))
+            told = (fault.message for fault in faults if isinstance(fault, OrtimgError))
+            messages = tuple(dict.fromkeys(told))  # a full disk is no news the fifth time
             wrong = any(isinstance(fault, WrongFile) for fault in faults)
             hint = next((fault.hint for fault in faults if isinstance(fault, OrtimgError)), None)
             return Missing(kind=kind, key=key, reasons=messages, wrong=wrong, hint=hint)

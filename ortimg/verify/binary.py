@@ -63,7 +63,13 @@ def _compiler() -> list[str]:
 
 def _compile(compiler: list[str], sources: dict[str, bytes], target: Path) -> None:
     """Fill the folder `target`, whole or not at all; two processes at once do no harm."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{target.parent}: the cache cannot be written ({error.strerror})",
+            "set ORTIMG_CACHE to a folder that you may write",
+        ) from error
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="compile-") as name:
         work = Path(name)
         for path, content in sources.items():

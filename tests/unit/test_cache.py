@@ -184,6 +184,14 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, where: str) -> None:
     assert "ORTIMG_CACHE" in (caught.value.hint or "")
 
 
+def test_a_folder_that_cannot_be_made() -> None:
+    with (
+        pytest.raises(EnvironmentFault, match="the cache cannot be written"),
+        Cache(Path("/proc/nowhere/cache")).workdir(),
+    ):
+        pass
+
+
 def test_no_room_says_need_and_has(tmp_path: Path) -> None:
     words = r"1,000,000,000 MB are needed, [\d,]+ MB are free"
     with pytest.raises(EnvironmentFault, match=words), Cache(tmp_path).workdir(need=10**15):

@@ -15,9 +15,11 @@ from wishes import images, planned
 
 from ortimg.core.content import Unit
 from ortimg.core.model import Cell, Origin
+from ortimg.engine.client import Sizes
 from ortimg.errors import ExitCode
 from ortimg.factory.images import PREFIX, CellImage, Identities, cell_image, root_reference
 from ortimg.factory.result import CellResult, Outcome, exit_code
+from ortimg.factory.run import with_size
 from ortimg.factory.summary import size_text, summary
 
 DEBIAN12, DEBIAN13, OTHER = planned(
@@ -207,3 +209,15 @@ def test_every_cell_and_every_cause_is_told(results: list[CellResult]) -> None:
 )
 def test_sizes(count: int | None, text: str) -> None:
     assert size_text(count) == text
+
+
+def test_an_image_that_is_gone_again_is_a_failure_of_the_machine() -> None:
+    built = CellResult(identifier="a", result=Outcome.BUILT, image="r:a", tier="load", seconds=2.0)
+    there = with_size(built, {"r:a": Sizes(total=3, own=1)})
+    assert (there.result, there.bytes_total, there.bytes_own) == (Outcome.BUILT, 3, 1)
+    gone = with_size(built, {"r:b": Sizes(total=3, own=1)})
+    assert (gone.result, gone.image, gone.tier, gone.seconds) == (Outcome.FAILED, None, None, 2.0)
+    assert "the engine has r:a no more" in str(gone.cause)
+    assert exit_code([gone, there], False) is ExitCode.ENVIRONMENT
+    failed = CellResult(identifier="b", result=Outcome.FAILED)
+    assert with_size(failed, {}) == failed

@@ -68,4 +68,5 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     assert closed.returncode == 3
     assert "the cache cannot be written" in closed.stderr
     assert "ORTIMG_CACHE" in closed.stderr
+    assert closed.stdout.count("the cache cannot be written") == 2  # cuda and ort; not for each wheel
     assert "Traceback" not in closed.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +122,7 @@ def test_json(project: Path) -> None:
         (["list", "1.99*"], '"1.99*" matches no cell', "`ortimg list` shows every cell."),
         (["list", "--nope"], "No such option", "Try `ortimg list --help`."),
         (["lsit"], "no command 'lsit'. Did you mean list?", "Try `ortimg --help`."),
+        (["verify", ""], "an empty TARGET", "Name an image, a folder or a selector."),
         (["frobnicate"], "Commands are init, list, fit", "Try `ortimg --help`."),
     ],
 )
@@ -248,3 +250,40 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(type(cli), "get_command", lambda *_: click.Command("list", callback=fail))
     assert isinstance(ortimg("list").exception, KeyError)
+
+
+def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A shell, in which $ORTIMG is the command."""
+    env = os.environ | {"ORTIMG": f"{sys.executable} -m ortimg"}
+    return subprocess.run(
+        ["sh", "-c", script], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_closed_output_is_no_fault(project: Path) -> None:
+    done = shell("$ORTIMG list >&-", project)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_output_is_the_machines_fault(project: Path) -> None:
+    done = shell("$ORTIMG list >/dev/full", project)
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[0].endswith("No space left on device")
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+    done = shell("mkdir gone && cd gone && rmdir ../gone && $ORTIMG list", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: the current folder is not there any more\nGo to another one.\n"
+
+
+def test_sigterm_ends_as_ctrl_c_does(project: Path) -> None:
+    (project / "images.yaml").unlink()
+    os.mkfifo(project / "images.yaml")  # reading it waits: the command is under way for sure
+    command = [sys.executable, "-m", "ortimg", "-C", str(project), "list"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    with (project / "images.yaml").open("w"):  # opens once the command reads
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=30)[1].strip() == "interrupted"
+    assert process.returncode == 130

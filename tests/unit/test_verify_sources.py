@@ -12,6 +12,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from onnx.reference import ReferenceEvaluator
 
+from ortimg.errors import EnvironmentFault
+from ortimg.verify.binary import get_verifier
 from ortimg.verify.sources import verifier_sources
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,3 +112,8 @@ def test_the_context_has_every_file_that_is_included() -> None:
 
 def test_nothing_but_sources_is_in_the_context() -> None:
     assert {Path(name).suffix for name in verifier_sources()} == {".c", ".h", ".inc", ".onnx", ".LICENSE"}
+
+
+def test_a_cache_that_cannot_be_made_is_told() -> None:
+    with pytest.raises(EnvironmentFault, match="the cache cannot be written"):
+        get_verifier(Path("/proc/nowhere"))
