@@ -19,6 +19,8 @@ from ortimg.core.problems import Path, Problem, config_error, quote
 from ortimg.core.rules import Refusal, Rules
 
 MAX_COMBINATIONS = 100_000  # far above any real matrix; planning them takes seconds
+# Naming the nearest cell would name the one that is not wanted.
+_TAKEN_OUT = "`exclude` takes out what could be built"
 Values = tuple[str, str, str, str, str]  # in the order of AXES
 
 
@@ -73,6 +75,7 @@ class _Planner:
         self.excluded: list[Exclusion] = []
         self.problems: list[Problem] = []
         self.alive: set[Path] = set()  # axis values with a cell
+        self.unwished: set[Path] = set()  # axis values with a combination that only `exclude` takes out
         self.faults: dict[Path, str] = {}  # axis values that are wrong by themselves
 
     # -- matrix
@@ -101,6 +104,7 @@ class _Planner:
                 reason, nearest = matching[0].row.reason, None
                 for use in matching:
                     use.hits += 1
+                self.unwished.update(wish.path for wish in wishes)
             else:
                 self.cells[found.identifier] = found
                 self.alive.update(wish.path for wish in wishes)
@@ -147,13 +151,19 @@ class _Planner:
             first = next(iter(reasons.values()))
             values = [wish.value if wish else "" for wish in usual]
             message = f"no combination of the matrix yields a cell: {_few(first)}"
-            self._problem(*self._matrix_place(), message, values)
+            if self.unwished:
+                self._problem(*self._matrix_place(), f"{message}; {_TAKEN_OUT}; drop a row of it")
+            else:
+                self._problem(*self._matrix_place(), message, values)
         for number, wishes in enumerate(wished):
             for wish in wishes:
                 reason = self.faults.get(wish.path)
                 if reason is None and not spoilt and wish.path not in self.alive and wish.path in reasons:
                     reason = _few(reasons[wish.path])
-                if reason is not None:
+                if reason is not None and wish.path in self.unwished:
+                    message = f"{quote(wish.value)} yields no cell: {reason}; {_TAKEN_OUT}"
+                    self._problem(wish.line, wish.path, f"{message}; leave the value out of the matrix")
+                elif reason is not None:
                     values = [other.value if other else "" for other in usual]
                     values[number] = wish.value
                     nearest = self._nearest_keeping_cuda(values, axes[0] if number else ())

@@ -154,7 +154,11 @@ CASES = [
     ),
     (
         {"matrix": GOOD, "exclude": [{"base": "debian13", "reason": "too new"}]},
-        ['matrix.base[1]: "debian13" yields no cell: too new'],
+        [f'"debian13" yields no cell: too new; {NO_CUDA_12}; `exclude` takes out what could be built; leave'],
+    ),
+    (
+        {"matrix": GOOD, "exclude": [{"cudnn": "8", "reason": "too old"}]},
+        ["matrix: no combination of the matrix yields a cell: too old; "],
     ),
     (
         {"matrix": GOOD, "tags": {"a": "1.16.2-cuda11.8-cudnn8-debian21"}},
