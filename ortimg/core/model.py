@@ -252,6 +252,9 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     glibcxx: str | None
     confidence: Confidence = Confidence.UNKNOWN
     suite: str | None = None  # Debian suite it can be bootstrapped from
+    user: str | None = (
+        None  # USER of its image; None: root. An image takes the files of its base, not its settings
+    )
     packages: BasePackages | None = None  # for flavours that need more than the bare distribution
     python: BasePython | None = None
 

@@ -143,6 +143,7 @@ def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: P
                 "reference": f"{base.image}@{digest}" if digest else base.image,
                 "packages": base.packages_for(cell.flavour),
                 "installer": base.packages.installer if base.packages else None,
+                "user": base.user,
             },
             manifest=msgspec.json.format(msgspec.json.encode(manifest(cell)), indent=2).decode(),
             labels=labels,

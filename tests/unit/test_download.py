@@ -141,7 +141,7 @@ def test_nobody_listens(server: Server, tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_file(server: Server, tmp_path: Path) -> None:
-    server.answers["/a"] = zeros(200 << 20)
+    server.answers["/a"] = zeros(100 << 20)
     script = (
         "import resource, sys\n"
         "from pathlib import Path\n"

@@ -392,3 +392,13 @@ def test_no_templates_folder_is_no_fault(tmp_path: Path) -> None:
 def test_paths() -> None:
     assert dockerfile_path(CELL) == "dockerfiles/1.16.2-cuda11.8-cudnn8-debian12/Dockerfile"
     assert {path.split("/")[0] for path in all_files()} == {"dockerfiles", BAKE_FILE}
+
+
+def test_the_user_of_a_base_is_the_user_of_its_images() -> None:
+    [cell] = planned(images(include=[wish("1.16.2", "11.8")])).cells
+    other = msgspec.structs.replace(cell, base=msgspec.structs.replace(cell.base, user="1001"))
+    plain, own = (
+        render("x", [one], read_sources())[dockerfile_path(one)].splitlines() for one in (cell, other)
+    )
+    assert not any(line.startswith("USER") for line in plain)
+    assert own[-2:] == ["USER 1001", plain[-1]], "last, so that no step of the build runs as that user"
