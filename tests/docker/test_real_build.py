@@ -227,7 +227,8 @@ def test_an_interrupt_leaves_nothing_behind(
     nap = f"600.{os.getpid()}{int(number)}"  # known by its number among the machine's processes
     project.override(LDCONFIG, f"{LDCONFIG}RUN --network=none sleep {nap} # {MARK}\n")
     with subprocess.Popen(
-        [sys.executable, "-m", "ortimg", "build"],
+        # A CI job in the background ignores SIGINT, and what it starts inherits that.
+        ["env", "--default-signal=INT", sys.executable, "-m", "ortimg", "build"],
         cwd=project.root,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -237,7 +238,11 @@ def test_an_interrupt_leaves_nothing_behind(
         started = wait_until(lambda: processes("sleep", nap), 120)
         os.killpg(running.pid, number)  # as a terminal does
         began = time.monotonic()
-        _out, errors = running.communicate(timeout=60)
+        try:
+            _out, errors = running.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            raise
     assert started, errors
     assert time.monotonic() - began < 15
     assert running.returncode == ExitCode.INTERRUPTED
