@@ -18,6 +18,7 @@ from ortimg.errors import EnvironmentFault
 
 RUN_FOLDER = Path("/run/ortimg")
 PID_FILE = RUN_FOLDER / "dockerd.pid"
+CONTAINERD_PID_FILE = Path("/var/run/docker/containerd/containerd.pid")  # dockerd's own, below its exec-root
 LOG_FILE = RUN_FOLDER / "dockerd.log"
 CONFIG_FILE = RUN_FOLDER / "daemon.json"
 MACHINE_CONFIG = Path("/etc/docker/daemon.json")
@@ -60,6 +61,8 @@ def start_daemon(answers: Callable[[], bool]) -> int:
             f"{MACHINE_CONFIG} is not JSON: {error}", "repair it, then `make engine`"
         ) from error
     CONFIG_FILE.write_text(config)
+    forget_the_dead(PID_FILE, "dockerd")
+    forget_the_dead(CONTAINERD_PID_FILE, "containerd")
     environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"}
     with LOG_FILE.open("wb") as log:
         process = subprocess.Popen(
@@ -80,6 +83,23 @@ def start_daemon(answers: Callable[[], bool]) -> int:
         time.sleep(0.2)
     process.terminate()
     raise EnvironmentFault(f"dockerd did not answer within {START_LIMIT:.0f} s: {log_tail()}")
+
+
+def forget_the_dead(pid_file: Path, program: str, patience: float = 10.0) -> None:
+    """Removes the pid file of a killed daemon, once its process is gone (`patience` seconds at most).
+
+    dockerd starts neither itself nor containerd while any process has the id that such a file names, and ids
+    are handed out again. A daemon that runs keeps its file: dockerd says what it thinks of that.
+    """
+    try:
+        pid = int(pid_file.read_text())
+    except (OSError, ValueError):
+        return
+    limit = time.monotonic() + patience
+    while _name(pid) == program and not _command_line(pid) and time.monotonic() < limit:
+        time.sleep(0.1)  # it is on its way out
+    if _name(pid) != program or not _command_line(pid):
+        pid_file.unlink(missing_ok=True)
 
 
 def stop_daemon(pid: int) -> None:
@@ -109,6 +129,13 @@ def log_tail(lines: int = 6) -> str:
 def _kill(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):  # it ended between the look and the signal
         os.kill(pid, number)
+
+
+def _name(pid: int) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return None
 
 
 def _command_line(pid: int) -> list[str]:
