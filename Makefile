@@ -3,6 +3,9 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
+# Without byte code each process that a test starts compiles its modules anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
@@ -51,7 +54,7 @@ lint: $(READY) ## Check style, types, generated files and Dockerfiles
 
 .PHONY: test-unit
 test-unit: $(READY) ## Run the tests that need no engine (seconds)
-	$(BIN)/pytest -q tests/unit tests/golden
+	$(BIN)/pytest -q -n auto tests/unit tests/golden
 
 .PHONY: test-docker
 test-docker: engine ## Run the tests on a real engine, with real inputs

@@ -40,9 +40,10 @@ def test_the_file_goes_when_its_process_id_is_somebody_elses(tmp_path: Path) -> 
 def test_a_zombie_is_not_waited_for_for_ever(tmp_path: Path) -> None:
     daemon = named_sleep("dockerd")
     daemon.kill()
+    os.waitid(os.P_PID, daemon.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has collected it
     file = tmp_path / "pid"
     file.write_text(str(daemon.pid))
-    forget_the_dead(file, "dockerd", patience=0.3)  # nobody has waited for it yet
+    forget_the_dead(file, "dockerd", patience=0.3)
     assert not file.exists()
     daemon.communicate()
 
