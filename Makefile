@@ -52,12 +52,16 @@ lint: $(READY) ## Check style, types, generated files and Dockerfiles
 	$(ORTIMG) render --check
 	$(BIN)/hadolint dockerfiles/*/Dockerfile
 
+.PHONY: compiler
+compiler: # what the tests make libraries with
+	@command -v cc >/dev/null || scripts/install-compiler.sh
+
 .PHONY: test-unit
-test-unit: $(READY) ## Run the tests that need no engine (seconds)
+test-unit: $(READY) compiler ## Run the tests that need no engine (seconds)
 	$(BIN)/pytest -q -n auto tests/unit tests/golden
 
 .PHONY: test-docker
-test-docker: engine ## Run the tests on a real engine, with real inputs
+test-docker: engine compiler ## Run the tests on a real engine, with real inputs
 	$(BIN)/pytest -q tests/docker
 
 .PHONY: test-gpu
