@@ -132,13 +132,13 @@ def _guarded(run: Callable[[], Any]) -> int:
         click.echo(f"error: {error.format_message()}\nTry `{name} --help`.", err=True)
         return ExitCode.USAGE
     except BrokenPipeError:
-        # The reader went away (`ortimg list | head`). Python flushes stdout once more when it ends: give it
-        # a sink.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _sink_output()  # the reader went away: `ortimg list | head`
         return ExitCode.FAILED
     except OSError as error:
         if error.errno not in _DISK:
             raise
+        if error.filename is None:
+            _sink_output()
         place = error.filename or "the disk, or where the output goes"
         hint = "Free some space there." if error.errno in _FULL else "See what is there, and who may write."
         return _tell(EnvironmentFault(f"{place}: {error.strerror}", hint))
@@ -147,6 +147,11 @@ def _guarded(run: Callable[[], Any]) -> int:
             raise
         words = getattr(error, "explanation", None) or error
         return _tell(EnvironmentFault(f"the container engine refused: {words}", "See the engine's log."))
+
+
+def _sink_output() -> None:
+    """Python flushes stdout once more when it ends; what cannot be written would make that status 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(error: OrtimgError) -> int:
