@@ -11,6 +11,7 @@ from ortimg.core.catalogue import parse_catalogue
 from ortimg.core.model import Catalogue
 
 if TYPE_CHECKING:
+    from ortimg.core.gpu_access import Refusal
     from ortimg.core.host_facts import HostFacts
     from ortimg.core.onnx_support import OnnxRow
 
@@ -39,6 +40,14 @@ def read_onnx_rows() -> tuple[OnnxRow, ...]:
     from ortimg.core.onnx_support import parse_onnx  # not for every command
 
     return parse_onnx((files(__name__) / "onnx.yaml").read_bytes())
+
+
+@cache
+def read_refusals() -> tuple[Refusal, ...]:
+    """What engines say where a container cannot have a GPU."""
+    from ortimg.core.gpu_access import parse_refusals  # not for every command
+
+    return parse_refusals((files(__name__) / "gpu-faults.yaml").read_bytes())
 
 
 @cache

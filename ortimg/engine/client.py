@@ -44,6 +44,14 @@ class Image:
     packed_size: int  # bytes as stored and pushed; the classic store counts unpacked bytes here
     env: tuple[str, ...] = ()
     user: str = ""
+    digests: tuple[str, ...] = ()  # of manifests, "sha256:…"; the classic store learns one by push or pull
+
+    @property
+    def digest(self) -> str | None:
+        """Digest of its manifest. None: the engine's store does not know it, or knows several."""
+        if self.id in self.digests:  # the containerd store: that is what an id is there
+            return self.id
+        return self.digests[0] if len(self.digests) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,11 @@ class Engine:
         import docker
 
         return self._ask(lambda: docker.from_env(timeout=_ANSWER_LIMIT))
+
+    def info(self) -> Mapping[str, Any]:
+        """What `docker info` shows."""
+        found: Mapping[str, Any] = self._ask(self._docker.info)
+        return found
 
     def inspect(self, reference: str) -> Image | None:
         """The image called `reference`, or None where the engine has none. Raises ConfigError for no name."""
@@ -172,6 +185,28 @@ class Engine:
             self._ask(lambda: container.remove(force=True, v=True))
         return RunResult(exit_code, out, err, exit_code is None)
 
+    def file_hashes(self, reference: str, paths: Sequence[str]) -> dict[str, str]:
+        """sha256 of each regular file of an image that is there, among those given; nothing is run."""
+        from docker.errors import NotFound
+
+        from ortimg.engine.tar_stream import hash_in_tar
+
+        container = self._ask(
+            lambda: self._docker.containers.create(reference, ["none"], network_mode="none")
+        )
+        found = {}
+        try:
+            for path in paths:
+                try:
+                    chunks, _ = container.get_archive(path, chunk_size=_CHUNK)
+                except NotFound:
+                    continue
+                if (digest := hash_in_tar(chunks)) is not None:
+                    found[path] = digest
+        finally:
+            self._ask(lambda: container.remove(force=True, v=True))
+        return found
+
     def import_root(self, tar: Path, reference: str, changes: Sequence[str] = ()) -> Image:
         """Makes a one-layer image of a root file system's tar file, which is streamed.
 
@@ -270,4 +305,5 @@ def _image(row: Mapping[str, Any]) -> Image:
         packed_size=int(row.get("Size") or 0),
         env=tuple(config.get("Env") or ()),
         user=config.get("User") or "",
+        digests=tuple(dict.fromkeys(name.partition("@")[2] for name in row.get("RepoDigests") or ())),
     )
