@@ -44,6 +44,8 @@ class Image:
     packed_size: int  # bytes as stored and pushed; the classic store counts unpacked bytes here
     env: tuple[str, ...] = ()
     user: str = ""
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
     digests: tuple[str, ...] = ()  # of manifests, "sha256:…"; the classic store learns one by push or pull
 
     @property
@@ -305,5 +307,7 @@ def _image(row: Mapping[str, Any]) -> Image:
         packed_size=int(row.get("Size") or 0),
         env=tuple(config.get("Env") or ()),
         user=config.get("User") or "",
+        entrypoint=tuple(config.get("Entrypoint") or ()),
+        command=tuple(config.get("Cmd") or ()),
         digests=tuple(dict.fromkeys(name.partition("@")[2] for name in row.get("RepoDigests") or ())),
     )
