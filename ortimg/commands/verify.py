@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +12,7 @@ from ortimg.core.model import Tier
 from ortimg.errors import ConfigError, EnvironmentFault, ExitCode
 from ortimg.project import CONFIG_NAME, load_project
 from ortimg.verify.report import FindingVerdict, Report, Verdict, encode, unable
-
-if TYPE_CHECKING:
-    from ortimg.verify.wish import RunWish
+from ortimg.verify.wish import Provider, RunWish
 
 SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
 
@@ -49,6 +46,25 @@ SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
 )
 @click.option("--warmup", type=click.IntRange(0), metavar="N", help="Tier run: runs before the timed ones.")
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="Tier run: timed runs.")
+@click.option(
+    "--provider",
+    type=click.Choice([provider.value for provider in Provider]),
+    default=Provider.CUDA.value,
+    show_default=True,
+    help="Tier run: cpu runs the model where there is no GPU, and proves nothing about CUDA.",
+)
+@click.option(
+    "--save-outputs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Tier run: keep inputs and outputs as .npy files.",
+)
+@click.option(
+    "--reference",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Tier run: hold the outputs against those that another run kept.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_context
 def verify(
@@ -62,6 +78,9 @@ def verify(
     allow_cpu: tuple[str, ...],
     warmup: int | None,
     runs: int | None,
+    provider: str,
+    save_outputs: Path | None,
+    reference: Path | None,
     as_json: bool,
 ) -> None:
     """Tell whether ONNX Runtime in TARGET brings up its CUDA provider, and if not, which library is at fault.
@@ -70,10 +89,14 @@ def verify(
     images.yaml ('1.16.2-*'). Tier run runs a model on the GPU, all of it, and compares with the CPU.
     Exit code 1 if a target fails, 3 if this machine cannot tell.
     """
-    from ortimg.verify.wish import RunWish
-
-    wish = RunWish(model, shapes, options, allow_cpu, warmup, runs)
+    wish = RunWish(
+        model, shapes, options, allow_cpu, warmup, runs, Provider(provider), save_outputs, reference
+    )
     found = _resolve(context.find_object(Path) or Path(), targets)
+    if save_outputs is not None and len(found) > 1:
+        raise ConfigError(
+            "--save-outputs with several targets", hint="Give each a run and a folder of its own."
+        )
     if len(found) == 1:
         reports = [_verify(found[0], Tier(tier), timeout, wish)]
     else:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,10 +23,10 @@ from ortimg.verify.report import (
     parse_report,
     with_target,
 )
-from ortimg.verify.wish import RunWish, cuda_variables, refusal, time_limit
+from ortimg.verify.wish import Places, Provider, RunWish, cuda_variables, refusal, time_limit
 
 _MOUNT = "/run/ortimg-verify"  # seen by this one container only
-_MODELS = "/run/ortimg-models"
+_MODELS, _OUTPUTS, _REFERENCE = "/run/ortimg-models", "/run/ortimg-outputs", "/run/ortimg-reference"
 _ENVIRONMENT_CHECK = "container.environment"
 _NO_START = "take a base with glibc for x86-64: Debian, Ubuntu, Rocky"
 
@@ -47,26 +51,58 @@ def verify_image(
         )
     limit, wish = time_limit(tier, seconds), wish or RunWish()
     words = ["--tier", tier.value, "--timeout", str(limit), "--stub", f"{_MOUNT}/{verifier.stub.name}"]
-    model = wish.model.resolve() if wish.model else None
-    words += wish.words(f"{_MODELS}/{model.name}" if model else None)
-    volumes = {str(verifier.folder): {"bind": _MOUNT, "mode": "ro"}}
-    if model:  # with its folder, which may hold its weights
-        volumes[str(model.parent)] = {"bind": _MODELS, "mode": "ro"}
+    places, volumes = _shown(wish)
+    words += wish.words(places)
+    volumes[str(verifier.folder)] = {"bind": _MOUNT, "mode": "ro"}
+    gpus = tier is Tier.RUN and wish.provider is Provider.CUDA
     try:
-        result = engine.run(
-            reference,
-            words,
-            limit=8 * limit + 60,  # attempts follow one another
-            entrypoint=f"{_MOUNT}/{verifier.program.name}",
-            volumes=volumes,
-            read_only=True,
-            cap_drop=["ALL"],
-            security_opt=["no-new-privileges"],
-            **(_with_gpus() if tier is Tier.RUN else {}),
-        )
+        with _anyone_may_write(wish.save_outputs):
+            result = engine.run(
+                reference,
+                words,
+                limit=8 * limit + 60,  # attempts follow one another
+                entrypoint=f"{_MOUNT}/{verifier.program.name}",
+                volumes=volumes,
+                read_only=True,
+                cap_drop=["ALL"],
+                security_opt=["no-new-privileges"],
+                **(_with_gpus() if gpus else {}),
+            )
     except Exception as error:
         return _not_started(reference, tier, error)
     return _judge(reference, tier, result)
+
+
+def _shown(wish: RunWish) -> tuple[Places, dict[str, dict[str, str]]]:
+    """Where a container sees the files of a wish, and docker-py's words for that."""
+    volumes = {}
+    model = wish.model.resolve() if wish.model else None
+    if model:  # with its folder, which may hold its weights
+        volumes[str(model.parent)] = {"bind": _MODELS, "mode": "ro"}
+    if wish.reference:
+        volumes[str(wish.reference.resolve())] = {"bind": _REFERENCE, "mode": "ro"}
+    if wish.save_outputs:
+        volumes[str(wish.save_outputs.resolve())] = {"bind": _OUTPUTS, "mode": "rw"}
+    places = Places(
+        model=f"{_MODELS}/{model.name}" if model else None,
+        save_outputs=_OUTPUTS if wish.save_outputs else None,
+        reference=_REFERENCE if wish.reference else None,
+    )
+    return places, volumes
+
+
+@contextmanager
+def _anyone_may_write(folder: Path | None) -> Iterator[None]:
+    """While it lasts: the image's user is anyone, and root in a container without capabilities is no more."""
+    if folder is None:
+        yield
+        return
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    folder.chmod(mode | 0o777)
+    try:
+        yield
+    finally:
+        folder.chmod(mode)
 
 
 def _with_gpus() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from ortimg.core.model import Tier
 from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault, ExitCode
 from ortimg.verify.binary import Verifier
 from ortimg.verify.report import Report, failed, parse_report, with_target
-from ortimg.verify.wish import RunWish, refusal, time_limit
+from ortimg.verify.wish import Places, RunWish, refusal, time_limit
 
 
 def verify_root(
@@ -23,7 +23,9 @@ def verify_root(
     """
     limit, wish = time_limit(tier, seconds), wish or RunWish()
     command = [str(verifier.program), "--root", str(folder), "--tier", tier.value, "--timeout", str(limit)]
-    command += ["--stub", str(verifier.stub), *wish.words(str(wish.model) if wish.model else None)]
+    files = (wish.model, wish.save_outputs, wish.reference)
+    places = Places(*(str(file) if file else None for file in files))
+    command += ["--stub", str(verifier.stub), *wish.words(places)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=8 * limit + 60, check=False

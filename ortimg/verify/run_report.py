@@ -83,10 +83,37 @@ class RunNodes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_on_cuda: tuple[RunNode, ...] = ()
 
 
+class ReferenceOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One output against the same of another run, at the number that is farthest off."""
+
+    name: str
+    type: str | None = None
+    shape: str | None = None
+    relative_error: float | None = None  # None: endless, or not compared
+    at: int | None = None
+    got: float | None = None
+    wanted: float | None = None
+    skipped: str | None = None
+    fault: str | None = None  # why both cannot be held against each other
+
+
+class Reference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The other run, of another ONNX Runtime or on another GPU."""
+
+    ort: str | None = None
+    provider: str | None = None
+    tf32: bool | None = None
+    other_inputs: str | None = None  # it had other ones: nothing was compared
+    outputs: tuple[ReferenceOutput, ...] = ()
+    limit: float | None = None
+    largest_relative_error: float | None = None  # None: endless, or nothing was compared
+
+
 class RunReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One run of a model."""
 
     model: str
+    provider: str | None = None  # "cuda", "cpu"; reports before it had the key were on CUDA
     date: str | None = None
     ort: str | None = None
     device: RunDevice | None = None
@@ -99,3 +126,4 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     runs: RunTimes | None = None
     memory: RunMemory | None = None
     nodes: RunNodes | None = None
+    reference: Reference | None = None

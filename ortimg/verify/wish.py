@@ -5,10 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from ortimg.core.model import Tier
 from ortimg.errors import ConfigError
+
+TENSORS = "tensors.json"  # names the tensors of a folder of --save-outputs; written last
+
+
+class Provider(StrEnum):
+    """Where the model runs. On the CPU nothing is proved about CUDA: the report then says tier load."""
+
+    CUDA = "cuda"
+    CPU = "cpu"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where `ort-verify` sees the files and folders of a wish; None: the wish has none."""
+
+    model: str | None = None
+    save_outputs: str | None = None
+    reference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -21,21 +40,41 @@ class RunWish:
     allow_cpu: tuple[str, ...] = ()  # operators that may run on the CPU
     warmup: int | None = None
     runs: int | None = None
+    provider: Provider = Provider.CUDA
+    save_outputs: Path | None = None  # folder for each input and output as a .npy file, and tensors.json
+    reference: Path | None = None  # such a folder of another run, to hold the outputs against
 
-    def words(self, model: str | None) -> list[str]:
-        """The wish as `ort-verify` takes it; `model` is the path at which it sees the model.
+    def words(self, places: Places) -> list[str]:
+        """The wish as `ort-verify` takes it, with its files at `places`.
 
-        Raises ConfigError where the model's file is not there.
+        The folder `save_outputs` is made where it is not there. Raises ConfigError where the model's file or
+        the reference's folder is not there.
         """
         if self.model is not None and not self.model.is_file():
             raise ConfigError(f"there is no file {self.model}", hint="Give --model an ONNX file.")
-        words = [f"--model={model}"] if model else []
+        if self.reference is not None and not (self.reference / TENSORS).is_file():
+            raise ConfigError(
+                f"{self.reference} holds no {TENSORS}", hint="Make it with --save-outputs of another run."
+            )
+        if self.save_outputs is not None:
+            _make_place(self.save_outputs)
+        words = [f"--model={places.model}"] if places.model else []
         words += [f"--shape={shape}" for shape in self.shapes]
         words += [f"--option={option}" for option in self.options]
         words += [f"--allow-cpu={operator}" for operator in self.allow_cpu]
         words += [f"--warmup={self.warmup}"] if self.warmup is not None else []
         words += [f"--runs={self.runs}"] if self.runs is not None else []
+        words += [f"--provider={self.provider.value}"] if self.provider is not Provider.CUDA else []
+        words += [f"--save-outputs={places.save_outputs}"] if places.save_outputs else []
+        words += [f"--reference={places.reference}"] if places.reference else []
         return words
+
+
+def _make_place(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise ConfigError(f"{folder} is not a folder", hint="Give --save-outputs a folder.") from None
 
 
 def time_limit(tier: Tier, seconds: int | None) -> int:

@@ -19,7 +19,7 @@ from ortimg.verify import image as verify_image_module
 from ortimg.verify.binary import Verifier, get_verifier
 from ortimg.verify.image import verify_image
 from ortimg.verify.report import RunReport, Verdict
-from ortimg.verify.wish import RunWish
+from ortimg.verify.wish import Provider, RunWish
 
 pytestmark = pytest.mark.engine
 
@@ -91,3 +91,20 @@ def test_which_device_is_passed_on(image: str, verifier: Verifier, monkeypatch: 
 def test_a_wrong_wish_is_wrong_usage(image: str, verifier: Verifier) -> None:
     with pytest.raises(ConfigError, match="no such option"):
         verify_image(Engine(), image, Tier.RUN, verifier, wish=RunWish(options=("nope=1",)))
+
+
+def test_any_user_saves_outputs_without_a_gpu(image: str, verifier: Verifier, tmp_path: Path) -> None:
+    """`--provider cpu` asks the engine for no GPU; the folder is written by the image's user, then as it was."""
+    saved = tmp_path / "saved"
+    wish = RunWish(provider=Provider.CPU, save_outputs=saved)
+    report = verify_image(Engine(), image, Tier.RUN, verifier, wish=wish)
+    assert (report.tier, report.verdict) == (Tier.LOAD, Verdict.PASS), report.failures
+    assert {path.name for path in saved.iterdir()} >= {"tensors.json", "output-000-out.npy"}
+    assert {path.stat().st_uid for path in saved.iterdir()} == {1234}
+    assert saved.stat().st_mode & 0o022 == 0
+    again = verify_image(
+        Engine(), image, Tier.RUN, verifier, wish=RunWish(provider=Provider.CPU, reference=saved)
+    )
+    assert isinstance(again.run, RunReport)
+    assert again.run.reference is not None
+    assert again.run.reference.largest_relative_error == 0

@@ -15,6 +15,7 @@ struct scene {
     bool unpacked_root;     // there is no image, so no environment to look at
     const char *stub;       // file of the stub driver, NULL: none
     int seconds;            // limit of one attempt
+    bool no_gpu;            // none is wanted: the model runs on the CPU
 
     struct names conf, variable; // folders of ld.so.conf, of LD_LIBRARY_PATH
     struct libraries cache;      // ld.so.cache

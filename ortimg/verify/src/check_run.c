@@ -70,22 +70,25 @@ void check_run(struct scene *scene, const struct run_wish *wish) {
                       text("tier run needs libonnxruntime.so, and this image holds %s", scene->core_name));
         return;
     }
-    if (loader_find("libcuda.so.1") == NULL) {
+    if (wish->cpu)
+        report_add(scene->report, "run.device", SKIPPED, "leave --provider cpu out, on a machine with a GPU",
+                   "--provider cpu: no GPU was used, nothing is proved about CUDA");
+    else if (loader_find("libcuda.so.1") == NULL) {
         blame_machine(scene, "start the container with --gpus all, on a machine with an NVIDIA GPU and its driver",
                       "no libcuda.so.1: there is no NVIDIA driver here");
         return;
     }
-    char *folder = make_folder();
-    if (folder == NULL) {
+    char *folder = wish->cpu ? NULL : make_folder();
+    if (folder == NULL && !wish->cpu) {
         blame_machine(scene, "start the container with --tmpfs /tmp",
                       "no folder can be written to: ONNX Runtime's profile has no place");
         return;
     }
-    struct run_attempt attempt = {scene->core_name, cudart_of(scene), text("%s/profile", folder), wish};
+    struct run_attempt attempt = {scene->core_name, cudart_of(scene), folder ? text("%s/profile", folder) : NULL, wish};
     struct outcome outcome = child_run(attempt_run, &attempt, scene->seconds);
     struct reading reading = read_report(&outcome);
     size_t length = 0;
-    char *json = take_profile(folder, &length);
+    char *json = folder ? take_profile(folder, &length) : NULL;
     const struct step *error = NULL;
     bool refused = false;
     for (size_t i = 0; i < reading.count && error == NULL; i++)
@@ -94,7 +97,7 @@ void check_run(struct scene *scene, const struct run_wish *wish) {
         else if (reading.step[i].error != NULL)
             error = &reading.step[i];
 
-    cJSON_AddStringToObject(reading.kept, "model", wish->model ? base_name(wish->model) : "the model of ort-verify");
+    cJSON_AddStringToObject(reading.kept, "model", wish->model ? base_name(wish->model) : own_model);
     scene->report->run = reading.kept;
     if (kept_item(reading.kept, "device.name") != NULL)
         tell_device(scene, reading.kept);
@@ -106,8 +109,12 @@ void check_run(struct scene *scene, const struct run_wish *wish) {
     else {
         if (!refused) {
             tell_run(scene, reading.kept);
-            judge_outputs(scene, reading.kept);
+            if (!wish->cpu)
+                judge_outputs(scene, reading.kept);
+            if (wish->reference != NULL)
+                judge_reference(scene, reading.kept);
         }
-        judge_nodes(scene, wish, reading.kept, json, length, refused);
+        if (!wish->cpu)
+            judge_nodes(scene, wish, reading.kept, json, length, refused);
     }
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -36,6 +37,11 @@ static const char usage[] =
     "                          (default: cudnn_conv_algo_search=EXHAUSTIVE, and no TF32)\n"
     "  --allow-cpu OP,…        operators that may run on the CPU (default: none)\n"
     "  --warmup N --runs N     runs before the timed ones, and timed ones (default: 5 and 20)\n"
+    "  --save-outputs DIR      keep each input and output as a .npy file in DIR, and tensors.json, which names them\n"
+    "  --reference DIR         hold the outputs against those that another run kept: ORT of another version, another\n"
+    "                          GPU; the largest relative error of each may be 1e-3\n"
+    "  --provider cuda|cpu     cpu: the same model on the CPU alone, where there is no GPU; proves nothing about\n"
+    "                          CUDA, so the report says tier load (default: cuda)\n"
     "\n"
     "JSON on stdout, words on stderr. Exit: 0 pass, 1 fail, 2 wrong usage, 3 this machine cannot tell.\n";
 
@@ -82,6 +88,31 @@ static void add_operators(struct run_wish *run, const char *word) {
             names_add_once(&run->allow_cpu, operators.item[i]);
 }
 
+static bool is_cpu(const char *word) {
+    if (strcmp(word, "cuda") != 0 && strcmp(word, "cpu") != 0)
+        options_wrong(text("--provider %s: it is cuda or cpu", word));
+    return strcmp(word, "cpu") == 0;
+}
+
+// Made where it is not there; who may write into it shows later.
+static void make_place(const char *folder) {
+    struct stat status;
+    if (mkdir(folder, 0755) != 0 && (errno != EEXIST || stat(folder, &status) != 0 || !S_ISDIR(status.st_mode)))
+        options_wrong(text("--save-outputs %s: %s", folder, errno == EEXIST ? "not a folder" : strerror(errno)));
+}
+
+static void check_run_wish(const struct run_wish *run) {
+    if (run->model != NULL && access(run->model, R_OK) != 0)
+        options_wrong(text("--model %s: %s for uid %u", run->model, strerror(errno), (unsigned)getuid()));
+    if (run->cpu && (run->cuda.key.count > 0 || run->allow_cpu.count > 0))
+        options_wrong(text("--%s is about CUDA, and --provider cpu does without it",
+                           run->cuda.key.count > 0 ? "option" : "allow-cpu"));
+    if (run->reference != NULL && access(run->reference, X_OK) != 0)
+        options_wrong(text("--reference %s: %s for uid %u", run->reference, strerror(errno), (unsigned)getuid()));
+    if (run->save != NULL)
+        make_place(run->save);
+}
+
 static void check_together(const struct options *options, const char *of_tier_run) {
     if (options->stub != NULL && !is_file(options->stub))
         options_wrong(text("--stub %s: no such file", options->stub));
@@ -91,8 +122,7 @@ static void check_together(const struct options *options, const char *of_tier_ru
         options_wrong(text("--manifest %s: no such file", options->manifest));
     if (options->tier != TIER_RUN && of_tier_run != NULL)
         options_wrong(text("--%s goes with --tier run", of_tier_run));
-    if (options->run.model != NULL && access(options->run.model, R_OK) != 0)
-        options_wrong(text("--model %s: %s for uid %u", options->run.model, strerror(errno), (unsigned)getuid()));
+    check_run_wish(&options->run);
 }
 
 struct options options_read(int count, char **words) {
@@ -104,11 +134,13 @@ struct options options_read(int count, char **words) {
         {"model", required_argument, NULL, 'M'},     {"shape", required_argument, NULL, 'S'},
         {"option", required_argument, NULL, 'O'},    {"allow-cpu", required_argument, NULL, 'A'},
         {"warmup", required_argument, NULL, 'W'},    {"runs", required_argument, NULL, 'N'},
+        {"provider", required_argument, NULL, 'P'},  {"save-outputs", required_argument, NULL, 'V'},
+        {"reference", required_argument, NULL, 'F'},
         {0}};
     struct options options = {.tier = TIER_STATIC, .run = {.warmup = 5, .runs = 20}};
     const char *of_tier_run = NULL, *fault;
     for (int letter, place; (letter = getopt_long(count, words, "", known, &place)) != -1;) {
-        if (strchr("MSOAWN", letter) != NULL)
+        if (strchr("MSOAWNPVF", letter) != NULL)
             of_tier_run = known[place].name;
         switch (letter) {
         case 't': options.tier = tier_of(optarg); break;
@@ -127,6 +159,9 @@ struct options options_read(int count, char **words) {
         case 'A': add_operators(&options.run, optarg); break;
         case 'W': options.run.warmup = number_of("warmup", optarg, 0, 1000000); break;
         case 'N': options.run.runs = number_of("runs", optarg, 1, 1000000); break;
+        case 'P': options.run.cpu = is_cpu(optarg); break;
+        case 'V': options.run.save = optarg; break;
+        case 'F': options.run.reference = optarg; break;
         case 'h': fputs(usage, stdout); exit(EXIT_PASS);
         default: options_wrong("unknown option");
         }
@@ -157,5 +192,7 @@ struct names options_words(const struct options *options) {
         names_add(&words, text("--allow-cpu=%s", run->allow_cpu.item[i]));
     names_add(&words, text("--warmup=%d", run->warmup));
     names_add(&words, text("--runs=%d", run->runs));
+    if (run->cpu)
+        names_add(&words, "--provider=cpu");
     return words;
 }

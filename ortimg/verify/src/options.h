@@ -14,6 +14,9 @@ struct run_wish {
     struct cuda_options cuda;
     struct names allow_cpu; // operators that may run on the CPU; none: nothing may
     int warmup, runs;
+    bool cpu;                    // on the CPU provider, where there is no GPU
+    const char *save;            // folder for what goes in and what comes out, NULL: none
+    const char *reference;       // such a folder of another run, NULL: none
 };
 
 struct options {

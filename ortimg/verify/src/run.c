@@ -8,14 +8,17 @@
 
 #include "cJSON.h"
 #include "device.h"
+#include "saved.h"
 #include "session.h"
 #include "talk.h"
-#include "tensor.h"
 
+const char own_model[] = "the model of ort-verify";
 const char step_options[] = "check the options", step_inputs[] = "make the inputs",
-           step_cuda_session[] = "create the CUDA session", step_compare[] = "compare with the CPU";
+           step_cuda_session[] = "create the CUDA session", step_compare[] = "compare with the CPU",
+           step_save[] = "save the outputs", step_reference[] = "compare with the reference";
 const char needs_fallback[] = "fallback to CPU EP has been explicitly disabled";
 
+static const char step_cpu_session[] = "create the CPU session";
 static const char tf32[] = "use_tf32", tf32_variable[] = "NVIDIA_TF32_OVERRIDE";
 
 // The clock does not tell more than six digits behind the point.
@@ -29,7 +32,7 @@ static int by_size(const void *left, const void *right) {
 }
 
 // What the user wants, and our own where that is silent.
-static struct cuda_options complete(const struct cuda_options *wish, const char *version) {
+static struct cuda_options complete(const struct cuda_options *wish, const char *version, bool *tf32_on) {
     struct cuda_options all = *wish;
     all.key.item = all.value.item = NULL;
     all.key.count = all.value.count = 0;
@@ -49,14 +52,14 @@ static struct cuda_options complete(const struct cuda_options *wish, const char 
     if (!has_option)
         setenv(tf32_variable, "0", 0); // read when cuBLAS and cuDNN start, which is later
     const char *variable = getenv(tf32_variable), *option = has_option ? cuda_option_value(&all, tf32) : variable;
-    bool on = strcmp(option, "0") != 0 && (variable == NULL || strcmp(variable, "0") != 0);
-    put("tf32", cJSON_CreateBool(on));
+    *tf32_on = strcmp(option, "0") != 0 && (variable == NULL || strcmp(variable, "0") != 0);
+    put("tf32", cJSON_CreateBool(*tf32_on));
     return all;
 }
 
 // Warm-up and timed runs; the first of all is told apart. The last one's outputs are kept.
 static bool time_runs(const struct ort *ort, void *session, const struct feed *feed, const struct run_wish *wish,
-                      struct output *out) {
+                      struct tensor *out) {
     int total = 1 + wish->warmup + wish->runs;
     double seconds, *times = calloc((size_t)wish->runs, sizeof *times);
     if (times == NULL)
@@ -83,7 +86,7 @@ static bool time_runs(const struct ort *ort, void *session, const struct feed *f
     return true;
 }
 
-static bool same_form(const char *name, const struct output *got, const struct output *wanted) {
+static bool same_form(const char *name, const struct tensor *got, const struct tensor *wanted) {
     if (got->kind == wanted->kind && shape_fits(&got->shape, &wanted->shape))
         return true;
     say("error output %s is %s %s on CUDA, %s %s on the CPU", name, kind_name(got->kind), shape_words(&got->shape),
@@ -91,7 +94,7 @@ static bool same_form(const char *name, const struct output *got, const struct o
     return false;
 }
 
-static bool compare_outputs(const struct feed *feed, const struct output *got, const struct output *wanted) {
+static bool compare_outputs(const struct feed *feed, const struct tensor *got, const struct tensor *wanted) {
     say("at %s", step_compare);
     for (size_t i = 0; i < feed->outputs; i++) {
         const char *name = feed->output_name[i];
@@ -115,20 +118,27 @@ static bool compare_outputs(const struct feed *feed, const struct output *got, c
     return true;
 }
 
-// On the GPU, without a profile, which costs time.
-static bool run_on_cuda(const struct ort *ort, const struct session_wish *session_wish, const struct run_wish *wish,
-                        struct feed *feed, struct output **out) {
-    double start = seconds_now(), before = device_free();
-    void *session = session_make(ort, session_wish, step_cuda_session);
+// A session and its runs, without a profile, which costs time.
+static void *run_timed(const struct ort *ort, const struct session_wish *session_wish, const char *step,
+                       const struct run_wish *wish, struct feed *feed, struct tensor **out) {
+    double start = seconds_now();
+    void *session = session_make(ort, session_wish, step);
     if (session == NULL)
-        return false;
+        return NULL;
     put_time("seconds.session", seconds_now() - start);
     if (!feed_make(ort, session, wish->shape, wish->shapes, feed))
-        return false;
+        return NULL;
     *out = calloc(feed->outputs + 1, sizeof **out);
     if (*out == NULL)
         abort();
-    if (!time_runs(ort, session, feed, wish, *out))
+    return time_runs(ort, session, feed, wish, *out) ? session : NULL;
+}
+
+static bool run_on_cuda(const struct ort *ort, const struct session_wish *session_wish, const struct run_wish *wish,
+                        struct feed *feed, struct tensor **out) {
+    double before = device_free();
+    void *session = run_timed(ort, session_wish, step_cuda_session, wish, feed, out);
+    if (session == NULL)
         return false;
     put_number("memory.free_before_bytes", before);
     put_number("memory.free_after_bytes", device_free());
@@ -136,13 +146,31 @@ static bool run_on_cuda(const struct ort *ort, const struct session_wish *sessio
     return true;
 }
 
+// What a run made is kept, and held against what another one kept.
+static bool share(const struct ort *ort, const struct run_wish *wish, bool tf32_on, const struct feed *feed,
+                  const struct tensor *got) {
+    const char *fault = NULL;
+    struct maker maker = {ort->version, wish->model ? base_name(wish->model) : own_model, wish->cpu, tf32_on};
+    if (wish->reference != NULL) {
+        say("at %s", step_reference);
+        fault = saved_compare(wish->reference, feed, got);
+    }
+    if (fault == NULL && wish->save != NULL) {
+        say("at %s", step_save);
+        fault = saved_write(wish->save, &maker, feed, got);
+    }
+    if (fault != NULL)
+        say("error %s", fault);
+    return fault == NULL;
+}
+
 static bool run_on_cpu(const struct ort *ort, const struct run_wish *wish, const struct feed *feed,
-                       const struct output *got) {
-    struct output *wanted = calloc(feed->outputs + 1, sizeof *wanted);
+                       const struct tensor *got) {
+    struct tensor *wanted = calloc(feed->outputs + 1, sizeof *wanted);
     double seconds;
     if (wanted == NULL)
         abort();
-    void *session = session_make(ort, &(struct session_wish){.model = wish->model}, "create the CPU session");
+    void *session = session_make(ort, &(struct session_wish){.model = wish->model}, step_cpu_session);
     if (session == NULL)
         return false;
     say("at run on the CPU");
@@ -168,7 +196,19 @@ static bool run_with_profile(const struct ort *ort, const struct session_wish *s
     return session_run(ort, session, feed, NULL, &seconds) && session_end_profile(ort, session);
 }
 
-static void try_it(const struct run_attempt *attempt) {
+static void try_on_the_cpu(const struct run_attempt *attempt) {
+    const struct run_wish *wish = attempt->wish;
+    struct ort ort;
+    if (!ort_open(attempt->core, &ort))
+        return;
+    put_text("ort", ort.version);
+    struct feed feed = {0};
+    struct tensor *got = NULL;
+    if (run_timed(&ort, &(struct session_wish){.model = wish->model}, step_cpu_session, wish, &feed, &got) != NULL)
+        share(&ort, wish, false, &feed, got);
+}
+
+static void try_on_cuda(const struct run_attempt *attempt) {
     const struct run_wish *wish = attempt->wish;
     const char *device = cuda_option_value(&wish->cuda, "device_id");
     double start = seconds_now();
@@ -185,14 +225,16 @@ static void try_it(const struct run_attempt *attempt) {
         say("error %s", unknown);
         return;
     }
-    struct cuda_options cuda = complete(&wish->cuda, ort.version);
+    bool tf32_on;
+    struct cuda_options cuda = complete(&wish->cuda, ort.version, &tf32_on);
     bool strict = wish->allow_cpu.count == 0;
     put("cpu_fallback", cJSON_CreateBool(!strict));
     struct session_wish session_wish = {.model = wish->model, .cuda = &cuda, .strict = strict};
     struct feed feed = {0};
-    struct output *got = NULL;
-    if (run_on_cuda(&ort, &session_wish, wish, &feed, &got) ? run_on_cpu(&ort, wish, &feed, got)
-                                                            : last_error_has(needs_fallback))
+    struct tensor *got = NULL;
+    if (run_on_cuda(&ort, &session_wish, wish, &feed, &got)
+            ? run_on_cpu(&ort, wish, &feed, got) && share(&ort, wish, tf32_on, &feed, got)
+            : last_error_has(needs_fallback))
         run_with_profile(&ort, &session_wish, attempt, &feed);
 }
 
@@ -202,7 +244,12 @@ void attempt_run(int report, void *argument) {
     time_t now = time(NULL);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     put_text("date", date);
-    try_it(argument);
+    const struct run_attempt *attempt = argument;
+    put_text("provider", attempt->wish->cpu ? "cpu" : "cuda");
+    if (attempt->wish->cpu)
+        try_on_the_cpu(attempt);
+    else
+        try_on_cuda(attempt);
     say("end");
     _exit(0); // no destructors: what counts has been seen
 }

@@ -13,7 +13,9 @@ struct run_attempt {
 void attempt_run(int report, void *run_attempt);
 
 // Steps that the judge asks for by name.
-extern const char step_options[], step_inputs[], step_cuda_session[], step_compare[];
+extern const char step_options[], step_inputs[], step_cuda_session[], step_compare[], step_save[], step_reference[];
+// How the model is called that ort-verify carries.
+extern const char own_model[];
 // What ONNX Runtime says where CUDA does not run all nodes and the CPU must not.
 extern const char needs_fallback[];
 

@@ -1,6 +1,7 @@
 // What went wrong in tier run, by its cause. A fault of the machine is not called one of the image.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "run.h"
 #include "run_judge.h"
@@ -76,6 +77,12 @@ void judge_run_error(struct scene *scene, const struct run_wish *wish, const str
         options_wrong(text("--option %s", step->error));
     if (strcmp(step->name, step_inputs) == 0 && starts_with(step->error, "--shape"))
         options_wrong(step->error);
+    if (strcmp(step->name, step_reference) == 0)
+        options_wrong(text("--reference: %s", step->error));
+    if (strcmp(step->name, step_save) == 0) {
+        blame_machine(scene, text("let uid %u write to the folder of --save-outputs", (unsigned)getuid()), step->error);
+        return;
+    }
     if (library == NULL && failure < 0)
         library = library_in(outcome->errors); // since 1.22 the name is only there
     if (library != NULL)

@@ -12,7 +12,6 @@
 #include "model.h"
 #include "ort_api.h"
 #include "talk.h"
-#include "tensor.h"
 
 // A call of ONNX Runtime's API, told. The types of the arguments are those of ort_api.h.
 #define ASK(ort, place, types, ...) went_well((ort)->api, ORT_CALL((ort)->api, place, void *(*)types)(__VA_ARGS__))
@@ -160,6 +159,7 @@ static bool make_input(const struct ort *ort, void *session, size_t index, const
         return false;
     }
     tensor_fill(kind, data, numbers);
+    feed->input[index] = (struct tensor){kind, shape, numbers, data};
     cJSON *told = cJSON_CreateObject();
     cJSON_AddStringToObject(told, "name", name);
     cJSON_AddStringToObject(told, "type", kind_name(kind));
@@ -191,7 +191,8 @@ bool feed_make(const struct ort *ort, void *session, const struct shape *shape, 
     out->input_name = calloc(out->inputs + 1, sizeof *out->input_name);
     out->output_name = calloc(out->outputs + 1, sizeof *out->output_name);
     out->value = calloc(out->inputs + 1, sizeof *out->value);
-    if (!out->input_name || !out->output_name || !out->value)
+    out->input = calloc(out->inputs + 1, sizeof *out->input);
+    if (!out->input_name || !out->output_name || !out->value || !out->input)
         abort();
     for (size_t i = 0; i < out->inputs; i++)
         if (!make_input(ort, session, i, shape, shapes, out))
@@ -203,10 +204,10 @@ bool feed_make(const struct ort *ort, void *session, const struct shape *shape, 
     return names_are_known(out, shape, shapes);
 }
 
-static bool keep_output(const struct ort *ort, void *value, struct output *out) {
+static bool keep_output(const struct ort *ort, void *value, struct tensor *out) {
     int is_tensor = 0;
     void *info = NULL, *data = NULL;
-    *out = (struct output){0};
+    *out = (struct tensor){0};
     if (value == NULL || !ASK(ort, IS_TENSOR, (const void *, int *), value, &is_tensor))
         return value == NULL;
     if (!is_tensor)
@@ -229,7 +230,7 @@ static bool keep_output(const struct ort *ort, void *value, struct output *out) 
     return true;
 }
 
-bool session_run(const struct ort *ort, void *session, const struct feed *feed, struct output *out, double *seconds) {
+bool session_run(const struct ort *ort, void *session, const struct feed *feed, struct tensor *out, double *seconds) {
     void **values = calloc(feed->outputs + 1, sizeof *values);
     if (values == NULL)
         abort();

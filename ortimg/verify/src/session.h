@@ -3,7 +3,7 @@
 #define ORT_VERIFY_SESSION_H
 
 #include "cuda_options.h"
-#include "shape.h"
+#include "tensor.h"
 
 struct ort {
     const void *api;
@@ -30,19 +30,13 @@ struct feed {
     size_t inputs, outputs;
     char **input_name, **output_name;
     void **value;
+    struct tensor *input; // the same, as we hold them
 };
 // Inputs of the shapes given, with the same numbers each time. False where a shape is wrong, or none can be made.
 bool feed_make(const struct ort *ort, void *session, const struct shape *shape, size_t shapes, struct feed *out);
 
-// What came out, kept past its session.
-struct output {
-    int kind;           // 0: no tensor of numbers
-    struct shape shape;
-    size_t count;
-    void *data;
-};
 // One run; `out` gets feed->outputs outputs (NULL: not wanted). `seconds` gets its time.
-bool session_run(const struct ort *ort, void *session, const struct feed *feed, struct output *out, double *seconds);
+bool session_run(const struct ort *ort, void *session, const struct feed *feed, struct tensor *out, double *seconds);
 
 double seconds_now(void);
 
