@@ -8,6 +8,7 @@ import sys
 import click
 
 from ortimg.errors import ExitCode
+from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
 
 
@@ -18,6 +19,7 @@ from ortimg.project import Project, pass_project
     "--available", is_flag=True, help="A cell whose input cannot be reached is listed, not a failure."
 )
 @click.option("--fail-fast", is_flag=True, help="End the build with the first cell that fails.")
+@shard_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @pass_project
 def build(
@@ -26,6 +28,7 @@ def build(
     skip: tuple[str, ...],
     available: bool,
     fail_fast: bool,
+    shard: str | None,
     as_json: bool,
 ) -> None:
     """Build the cells that SELECTOR globs name; all, if there is none.
@@ -33,10 +36,15 @@ def build(
     Generated files are written first. A cell that fails does not stop the others.
     """
     from ortimg.core.selectors import select
+    from ortimg.factory.result import SCHEMA
     from ortimg.factory.run import run
     from ortimg.factory.summary import summary
 
-    cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
+    cells = take_shard(select(project.plan.cells, selectors, skip, project.plan.excluded), shard)
+    if shard and not cells:
+        if as_json:
+            click.echo(json.dumps({"schema": SCHEMA, "cells": []}))
+        return
     report = run(project, cells, available=available, fail_fast=fail_fast)
     if as_json:
         click.echo(json.dumps(report.as_data()))

@@ -19,6 +19,7 @@ from ortimg.inputs.fetch import Fetcher
 from ortimg.inputs.lockfile import read_lock, write_lock
 from ortimg.inputs.progress import show
 from ortimg.inputs.result import Fetched, Missing, Result
+from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
 
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
@@ -27,15 +28,18 @@ SCHEMA = 1  # version of the JSON; more keys may come, none goes
 @click.command()
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
 @click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
+@shard_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @pass_project
-def fetch(project: Project, selectors: tuple[str, ...], skip: tuple[str, ...], as_json: bool) -> None:
+def fetch(
+    project: Project, selectors: tuple[str, ...], skip: tuple[str, ...], shard: str | None, as_json: bool
+) -> None:
     """Bring the inputs of the cells into the cache, and record in images.lock what was seen.
 
     Each input comes from the first origin that has it; why others were passed over is shown. Exit code 3 if
     one could not be had.
     """
-    cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
+    cells = take_shard(select(project.plan.cells, selectors, skip, project.plan.excluded), shard)
     results = fetch_all(project.root, cells, project.plan.mirrors)
     if as_json:
         click.echo(json.dumps({"schema": SCHEMA, "inputs": [as_data(result) for result in results]}))

@@ -11,6 +11,8 @@ from ortimg.core.cautions import cautions
 from ortimg.core.config import AXES
 from ortimg.core.model import Cell, Exclusion
 from ortimg.core.selectors import select
+from ortimg.core.shards import Shard, gigabytes, parse_size, shards_for
+from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
 
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
@@ -20,21 +22,37 @@ SCHEMA = 1  # version of the JSON; more keys may come, none goes
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
 @click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
 @click.option("--excluded", is_flag=True, help="Show what is not built, why, and what works instead.")
+@shard_option
+@click.option(
+    "--max-disk", metavar="SIZE", help="How many shards it takes if none may need more, such as 14GB."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @pass_project
 def list(
-    project: Project, selectors: tuple[str, ...], skip: tuple[str, ...], excluded: bool, as_json: bool
+    project: Project,
+    selectors: tuple[str, ...],
+    skip: tuple[str, ...],
+    excluded: bool,
+    shard: str | None,
+    max_disk: str | None,
+    as_json: bool,
 ) -> None:
     """Show the cells of images.yaml.
 
     SELECTOR is a glob over identifiers and tags, such as '1.16.2-*'; without one, every cell is shown.
     """
-    cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
+    cells = take_shard(select(project.plan.cells, selectors, skip, project.plan.excluded), shard)
+    shards = shards_for(cells, parse_size(max_disk)) if max_disk is not None else ()
     if not as_json:
         for text, names in cautions(cells).items():
             click.echo(f"warning: {', '.join(names)}: {text}", err=True)
     if as_json:
-        click.echo(json.dumps(as_data(cells, project.plan.excluded)))
+        data = as_data(cells, project.plan.excluded)
+        if max_disk is not None:
+            data["shards"] = [_shard_data(row) for row in shards]
+        click.echo(json.dumps(data))
+    elif max_disk is not None:
+        click.echo("".join(f"{_shard_line(row)}\n" for row in shards), nl=False)
     elif excluded:
         click.echo(_exclusions(project.plan.excluded), nl=False)
     else:
@@ -65,6 +83,16 @@ def as_data(cells: Sequence[Cell], excluded: Sequence[Exclusion]) -> dict[str, o
             {"identifier": name, "warning": text} for text, names in cautions(cells).items() for name in names
         ],
     }
+
+
+def _shard_data(shard: Shard) -> dict[str, object]:
+    cells = [cell.identifier for cell in shard.cells]
+    return {"shard": str(shard.name), "bytes": shard.need, "cells": cells}
+
+
+def _shard_line(shard: Shard) -> str:
+    sets = ", ".join(dict.fromkeys(cell.cuda_set.key for cell in shard.cells))
+    return f"--shard {shard.name}  {gigabytes(shard.need):>8}  {len(shard.cells):>3} cells  cuda {sets}"
 
 
 def _table(cells: Sequence[Cell]) -> str:

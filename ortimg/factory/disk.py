@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ortimg.core.disk_need import engine_need
 from ortimg.core.model import Cell, CudaWheel
 from ortimg.engine.cache import CacheRecord, prune_cache
 from ortimg.engine.check import EngineInfo, require_free_space
@@ -15,14 +16,6 @@ from ortimg.factory.images import PREFIX
 from ortimg.inputs.cache import Cache
 from ortimg.inputs.wheels import name as wheel_name
 
-PARALLEL_BUILDS = 2  # heavy steps are bound by disk and one core each
-
-# Bytes of disk for each byte of a CUDA set's wheels, measured on the three sets for CUDA 11.8, 12.2 and 12.6.
-CUDA_KEPT = 2.2  # the unit's image, packed (0.75) and unpacked (1.45)
-CUDA_MEANWHILE = 4  # while it is built: the wheels as context, the libraries twice, on their way
-ORT_KEPT = 800_000_000  # one ORT archive upon a CUDA set, packed and unpacked
-CELL_KEPT = 250_000_000  # a base, unpacked above its cell's stack
-ROOTS_KEPT = 1_800_000_000  # tools and bases
 # How the builder calls the records of our units and roots: contexts, unpacking, compiling, the units' copies.
 _INTERMEDIATE = re.compile(
     r"^local source for (ort-archive|cuda-archive|headers-archive|context)$"
@@ -41,22 +34,13 @@ def require_space(cells: Sequence[Cell], engine: Engine, cache: Cache, info: Eng
         image.rpartition("/")[2] for row in engine.images(reference=f"{PREFIX}/*") for image in row.references
     }
     wheels = {cell.cuda_set.key: cell.cuda_set.wheels for cell in cells}
-    new_sets = sorted(
-        sum(wheel.size for wheel in row)
-        for key, row in wheels.items()
-        if not any(unit.startswith(f"cuda:{key}-") for unit in units)
-    )
-    new_releases = [
-        key
-        for key in {cell.unit_key for cell in cells}
-        if not any(unit.startswith(f"ort:{key}-") for unit in units)
-    ]
-    kept = CUDA_KEPT * sum(new_sets) + ORT_KEPT * len(new_releases) + CELL_KEPT * len(cells)
-    kept += ROOTS_KEPT if new_sets or new_releases else 0
+    names = {f"cuda:{key}-": key for key in wheels} | {
+        f"ort:{cell.unit_key}-": cell.unit_key for cell in cells
+    }
+    there = [key for name, key in names.items() if any(unit.startswith(name) for unit in units)]
     needs = {cache.root: _downloads(wheels.values(), cache)}
     if info.data_root is not None and info.free_bytes is not None:
-        engine_needs = int(kept + CUDA_MEANWHILE * sum(new_sets[-PARALLEL_BUILDS:]))
-        needs[info.data_root] = engine_needs
+        needs[info.data_root] = engine_need(cells, there)
         if _same_disk(info.data_root, cache.root):
             needs[info.data_root] += needs.pop(cache.root)
     for path, need in needs.items():

@@ -18,6 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from ortimg.core.content import BELOW, Unit, base_content
+from ortimg.core.disk_need import PARALLEL_BUILDS
 from ortimg.core.model import Cell
 from ortimg.core.render import dockerfile_path
 from ortimg.engine.buildx import BuildOutcome
@@ -25,7 +26,7 @@ from ortimg.engine.client import Engine
 from ortimg.engine.failure import BuildFailure
 from ortimg.engine.live import LiveTable
 from ortimg.factory.asking import asks
-from ortimg.factory.disk import PARALLEL_BUILDS, prune_intermediates
+from ortimg.factory.disk import prune_intermediates
 from ortimg.factory.images import CellImage, Identities, UnitImage, cell_image, root_reference
 from ortimg.factory.result import CellResult, Outcome
 from ortimg.factory.steps import Builder
