@@ -78,7 +78,7 @@ def fit(
     if whole:
         index, repository = Index(read_catalogue()), REPOSITORY
         rules = Rules(index)
-        cells = select(every_cell(index, rules), selectors)
+        cells = select(every_cell(index, rules, wish.cudnn), selectors)
     else:
         project = _project(context.find_object(Path) or Path())
         index, repository = Index(project.catalogue), project.plan.repository

@@ -130,5 +130,5 @@ def _fill(name: str, cell: Cell) -> str:
     return _FIELD.sub(lambda match: FIELDS[match[1]](cell), name)
 
 
-def _age(cell: Cell) -> tuple[Version, Version, Version]:
-    return Version(cell.release.version), Version(cell.cuda_set.cuda), Version(cell.cuda_set.cudnn)
+def _age(cell: Cell) -> tuple[Version, Version, int]:
+    return Version(cell.release.version), Version(cell.cuda_set.cuda), cell.cuda_set.cudnn_major

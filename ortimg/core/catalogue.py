@@ -8,6 +8,7 @@ import msgspec
 import yaml
 from packaging.version import Version
 
+from ortimg.core.cudnn import NO_CUDNN
 from ortimg.core.model import (
     Base,
     Catalogue,
@@ -74,7 +75,9 @@ class Index:
         for release in catalogue.releases:
             self.releases[release.version] = (*self.releases.get(release.version, ()), release)
         self.no_assets = {row.version: row.reason for row in catalogue.no_assets}
-        self.sets = {(row.cuda, row.cudnn): row for row in catalogue.cuda_sets}
+        by_cudnn = sorted(catalogue.cuda_sets, key=lambda row: row.cudnn_major)
+        self.sets = {(row.cuda, NO_CUDNN): row.without_cudnn() for row in by_cudnn}  # of the newest cuDNN
+        self.sets |= {(row.cuda, row.cudnn): row for row in catalogue.cuda_sets}
         self.bases = {row.name: row for row in catalogue.bases}
         self.layouts = {row.name: row for row in catalogue.layouts}
 

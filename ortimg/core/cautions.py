@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortimg.core.abi import stack_warning
-from ortimg.core.model import Cell
+from ortimg.core.cudnn import CAUTION, NO_CUDNN
+from ortimg.core.model import Cell, CudaSet
 
 
 def cautions(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
     """Warnings, each with the identifiers of the cells that it is about."""
     found: dict[str, tuple[str, ...]] = {}
     for cell in cells:
-        if text := stack_warning(cell.release, cell.base.glibc, cell.base.title):
-            found[text] = (*found.get(text, ()), cell.identifier)
+        stack = stack_warning(cell.release, cell.base.glibc, cell.base.title)
+        for text in (without_cudnn(cell.cuda_set), stack):
+            if text:
+                found[text] = (*found.get(text, ()), cell.identifier)
     return found
+
+
+def without_cudnn(cuda_set: CudaSet) -> str | None:
+    """What an image without cuDNN cannot do; None where it has it."""
+    if cuda_set.cudnn != NO_CUDNN:
+        return None
+    return f"{CAUTION}: there is no cuDNN, and models that need it fail when they run"

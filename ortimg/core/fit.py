@@ -103,7 +103,7 @@ def _rank(answer: Answer) -> tuple[object, ...]:
         RANK[answer.verdict],
         tuple(-part for part in version.release),
         tuple(-part for part in number(cell.cuda_set.cuda)),
-        -int(cell.cuda_set.cudnn),
+        -cell.cuda_set.cudnn_major,
     )
 
 

@@ -8,6 +8,7 @@ from itertools import product
 import msgspec
 
 from ortimg.core.catalogue import Index
+from ortimg.core.cudnn import NO_CUDNN
 from ortimg.core.drivers import minor_of
 from ortimg.core.host_facts import HostFacts
 from ortimg.core.model import Cell, Confidence, Flavour
@@ -41,14 +42,19 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(f"{name} {value}" for name, value in named.items() if value is not None)
 
 
-def every_cell(index: Index, rules: Rules) -> tuple[Cell, ...]:
-    """Every runtime cell that the catalogue can make, newest version first."""
+def every_cell(index: Index, rules: Rules, cudnn: str | None = None) -> tuple[Cell, ...]:
+    """Every runtime cell that the catalogue can make, newest version first.
+
+    Cells without cuDNN are there only where `cudnn` asks for them: they are no answer to other questions.
+    """
     cells: list[Cell] = []
     catalogue = index.catalogue
-    for version, cuda_set, base in product(reversed(index.versions()), catalogue.cuda_sets, catalogue.bases):
-        found = rules.resolve(version, cuda_set.cuda, cuda_set.cudnn, base.name)
+    left_out = cudnn == NO_CUDNN
+    pairs = [*dict.fromkeys((row.cuda, NO_CUDNN if left_out else row.cudnn) for row in catalogue.cuda_sets)]
+    for version, (cuda, wished), base in product(reversed(index.versions()), pairs, catalogue.bases):
+        found = rules.resolve(version, cuda, wished, base.name)
         if not isinstance(found, Refusal):
-            release, _, row = found
+            release, cuda_set, row = found
             cells.append(Cell(release=release, cuda_set=cuda_set, base=row, flavour=Flavour.RUNTIME))
     return tuple(cells)
 
@@ -64,7 +70,7 @@ def wished(
         return found
     if problem := _wrong_word(wish, index, rules):
         raise ConfigError(problem)
-    if not whole and any(wish.matches(cell) for cell in every_cell(index, rules)):
+    if not whole and any(wish.matches(cell) for cell in every_cell(index, rules, wish.cudnn)):
         raise ConfigError(
             f"images.yaml has no cell with {wish}", hint="`ortimg fit --all` asks about the whole catalogue."
         )

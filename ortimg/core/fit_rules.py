@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from ortimg.core.abi import host_too_old, stack_warning
+from ortimg.core.cautions import without_cudnn
 from ortimg.core.drivers import Driver, Drivers, Runs
 from ortimg.core.gpu import Capability, Match, architecture, match
 from ortimg.core.gpu_names import Gpu
@@ -53,6 +54,8 @@ def findings(release: OrtRelease, cuda_set: CudaSet, host: Host, drivers: Driver
     if arm := [*_processor(host)]:
         return tuple(arm)
     found = [*_driver(cuda_set, host, drivers)]
+    if text := without_cudnn(cuda_set):
+        found.append(Finding(Verdict.NATIVE, text))
     for gpu in host.gpus:
         found += _gpu(release, cuda_set, gpu, host.driver, drivers)
     found += [*_no_gpu(release, host), *_libc(release, cuda_set, host)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortimg.core.cudnn import CAUTION, NO_CUDNN
 from ortimg.core.drivers import Drivers
 from ortimg.core.fit_rules import RANK, Host, Verdict, findings
 from ortimg.core.gpu import read_capability
@@ -37,7 +38,7 @@ def _row(release: OrtRelease, cuda_set: CudaSet, facts: HostFacts, drivers: Driv
     columns = (
         release.version,
         cuda_set.cuda,
-        cuda_set.cudnn_version,
+        f"{NO_CUDNN} ({CAUTION})" if cuda_set.cudnn == NO_CUDNN else cuda_set.cudnn_version,
         drivers.lowest(cuda_set.cuda) or "not known",
         _named(by_verdict[Verdict.NATIVE], facts),
         f"{jit} (driver from {own})" if jit and own else jit,

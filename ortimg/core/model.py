@@ -9,6 +9,8 @@ from enum import StrEnum
 
 import msgspec
 
+from ortimg.core.cudnn import NO_CUDNN, is_cudnn
+
 
 class Flavour(StrEnum):
     """What an image is for. `runtime` is not written in an identifier."""
@@ -154,6 +156,12 @@ class OrtRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Name of this archive in file names, locks and messages: `1.16.2-cuda11`."""
         return f"{self.version}-cuda{self.cuda_major}"
 
+    @property
+    def loads_cudnn_late(self) -> bool:
+        """Whether its CUDA provider comes up without cuDNN, which it opens only when it uses it."""
+        linked, later = (any(map(is_cudnn, names)) for names in (self.needed, self.dlopened))
+        return later and not linked
+
 
 class Wheel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file of PyPI, pinned."""
@@ -175,8 +183,8 @@ class CudaSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The CUDA and cuDNN libraries of one CUDA version and one cuDNN major."""
 
     cuda: str  # "11.8"
-    cudnn: str  # major, "8"
-    cudnn_version: str  # "8.9.6.50"
+    cudnn: str  # major, "8"; NO_CUDNN in a set made by `without_cudnn`
+    cudnn_version: str  # "8.9.6.50", NO_CUDNN
     glibc: str | None = None  # lowest glibc of its libraries
     glibcxx: str | None = None  # lowest GLIBCXX of libstdc++
     gpu: tuple[LibraryGpu, ...] = ()  # GPU code of the libraries that hold any, measured
@@ -191,6 +199,26 @@ class CudaSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def major(self) -> int:
         return int(self.cuda.partition(".")[0])
+
+    @property
+    def cudnn_major(self) -> int:
+        """8, 9; 0 in a set without cuDNN."""
+        return 0 if self.cudnn == NO_CUDNN else int(self.cudnn)
+
+    def without_cudnn(self) -> CudaSet:
+        """The same libraries but for cuDNN's."""
+        wheels = [
+            msgspec.structs.replace(wheel, libraries=kept)
+            for wheel in self.wheels
+            if (kept := tuple(name for name in wheel.libraries if not is_cudnn(name)))
+        ]
+        return msgspec.structs.replace(
+            self,
+            cudnn=NO_CUDNN,
+            cudnn_version=NO_CUDNN,
+            gpu=tuple(row for row in self.gpu if not is_cudnn(row.library)),
+            wheels=tuple(wheels),
+        )
 
     @property
     def folder(self) -> str:
@@ -286,6 +314,13 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     bases: tuple[Base, ...]
     python_releases: tuple[PythonRelease, ...] = ()
     python_sets: tuple[PythonSet, ...] = ()
+
+
+def dlopened(release: OrtRelease, cuda_set: CudaSet) -> tuple[str, ...]:
+    """CUDA libraries that the release opens when it uses them; without cuDNN's where the set has none."""
+    if cuda_set.cudnn != NO_CUDNN:
+        return release.dlopened
+    return tuple(name for name in release.dlopened if not is_cudnn(name))
 
 
 def identifier_of(ort: str, cuda: str, cudnn: str, base: str, flavour: str) -> str:

@@ -12,8 +12,9 @@ import jinja2
 import msgspec
 
 from ortimg.core.bake import bake_file
+from ortimg.core.cautions import without_cudnn
 from ortimg.core.mirrors import TOOLS_IMAGE
-from ortimg.core.model import Cell, Flavour, OrtRelease
+from ortimg.core.model import Cell, Flavour, OrtRelease, dlopened
 from ortimg.errors import ConfigError
 
 DOCKERFILES = "dockerfiles"
@@ -73,7 +74,7 @@ def manifest(cell: Cell) -> dict[str, object]:
             "prefix": ort_prefix(release),
             "soname": release.soname,
             "needed": release.needed,
-            "dlopened": release.dlopened,
+            "dlopened": dlopened(release, cuda),
         }
         | ({"python": {"interpreter": PYTHON, "site": python_site(cell)}} if cell.flavour.python else {}),
         "cuda": {
@@ -82,7 +83,8 @@ def manifest(cell: Cell) -> dict[str, object]:
             "folder": cuda.folder,
             "libraries": cuda.libraries,
         },
-        "cudnn": {"version": cuda.cudnn_version, "major": int(cuda.cudnn)},
+        # null: left out on purpose, so that ort-verify misses none
+        "cudnn": {"version": cuda.cudnn_version, "major": cuda.cudnn_major} if cuda.cudnn_major else None,
         "base": {"name": base.name, "glibc": base.glibc},
         "flavour": cell.flavour.value,
     }
@@ -132,6 +134,7 @@ def _render_cell(template: jinja2.Template, repository: str, cell: Cell, pins: P
             cuda={
                 "version": cuda.cuda,
                 "cudnn_version": cuda.cudnn_version,
+                "without_cudnn": without_cudnn(cuda),
                 "root": cuda.folder.removesuffix("/lib64"),
                 "folder": cuda.folder,
                 "libraries": cuda.libraries,

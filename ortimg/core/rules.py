@@ -19,15 +19,16 @@ import msgspec
 from ortimg.core.abi import too_old
 from ortimg.core.catalogue import Index
 from ortimg.core.config import NO_ARM
+from ortimg.core.cudnn import NO_CUDNN
 from ortimg.core.distance import nearest_version, version_distance
-from ortimg.core.model import Base, Confidence, CudaSet, Flavour, OrtRelease, identifier_of
+from ortimg.core.model import Base, Confidence, CudaSet, Flavour, OrtRelease, dlopened, identifier_of
 from ortimg.core.problems import near, quote
 from ortimg.core.versions import number
 
 DRIVER_LIBRARY = "libcuda.so.1"  # comes from the host when a container starts, never from an image
 _ARM = re.compile(r"(?:^|[^a-z0-9])(?:arm64|aarch64|arm)(?:$|[^a-z0-9])")
 _CUDA = re.compile(r"[0-9]+\.[0-9]+(?:\.[0-9]+)*")
-_CUDNN = re.compile(r"[0-9]+")
+_CUDNN = re.compile(rf"[0-9]+|{NO_CUDNN}")
 _MOVING = {"latest", "newest", "stable", "main", "nightly"}
 _UNSURE = (Confidence.INFERRED, Confidence.UNKNOWN)
 
@@ -106,7 +107,7 @@ class Rules:
         elif axis == "cuda":
             fault = _ill_formed(_CUDA, value, 'CUDA version such as "12.2"')
         else:
-            fault = _ill_formed(_CUDNN, value, 'cuDNN major version such as "8"')
+            fault = _ill_formed(_CUDNN, value, f'cuDNN major version such as "8", nor "{NO_CUDNN}"')
         return fault if isinstance(fault, Refusal) else None
 
     def pair(self, ort: str, cuda: str, cudnn: str) -> Pair | Refusal:
@@ -133,7 +134,13 @@ class Rules:
             )
         if reason := _unsure(release):
             return Refusal(reason)
-        if int(cudnn) != release.cudnn_major:
+        if cudnn == NO_CUDNN:
+            if not release.loads_cudnn_late:
+                return Refusal(
+                    f"ONNX Runtime {ort} for CUDA {major} links to cuDNN {release.cudnn_major}, "
+                    "so it does not load without it"
+                )
+        elif int(cudnn) != release.cudnn_major:
             return Refusal(
                 f"ONNX Runtime {ort} for CUDA {major} is built with cuDNN {release.cudnn_major}, "
                 f"which cuDNN {cudnn} does not replace"
@@ -141,7 +148,8 @@ class Rules:
         cuda_set = self._index.sets.get((cuda, cudnn))
         if cuda_set is None:
             known = ", ".join(f"{row.cuda} (cuDNN {row.cudnn})" for row in self._index.catalogue.cuda_sets)
-            return Refusal(f"there is no set of CUDA {cuda} and cuDNN {cudnn} libraries; there are {known}")
+            wished = f"CUDA {cuda}" + (f" and cuDNN {cudnn}" if cudnn != NO_CUDNN else "")
+            return Refusal(f"there is no set of {wished} libraries; there are {known}")
         if missing := lacking(release, cuda_set):
             named = ", ".join(_with_other(name, cuda_set) for name in missing)
             return Refusal(f"the CUDA {cuda} set lacks {named}, which ONNX Runtime {ort} links to")
@@ -182,8 +190,11 @@ class Rules:
         key = (ort, cuda, cudnn)
         if key not in self._ranked:
             wished = _numbers(cuda)
+            pairs = self._all_pairs()
+            if cudnn == NO_CUDNN:  # otherwise no advice: it cannot do all that the others can
+                pairs = [*self._pairs_of(NO_CUDNN), *pairs]
             self._ranked[key] = sorted(
-                self._all_pairs(),
+                pairs,
                 key=lambda pair: (
                     version_distance(ort, pair[0].version),
                     abs(wished[0] - pair[1].major) if wished else 0,
@@ -196,13 +207,17 @@ class Rules:
     def _all_pairs(self) -> list[Pair]:
         """Every release with every CUDA set that it fits, newest first."""
         if self._good_pairs is None:
-            pairs = (
-                self.pair(version, row.cuda, row.cudnn)
-                for version in reversed(self._index.versions())
-                for row in self._index.catalogue.cuda_sets
-            )
-            self._good_pairs = [pair for pair in pairs if not isinstance(pair, Refusal)]
+            self._good_pairs = self._pairs_of(None)
         return self._good_pairs
+
+    def _pairs_of(self, cudnn: str | None) -> list[Pair]:
+        """As `_all_pairs`; with another `cudnn` than that of the sets."""
+        pairs = (
+            self.pair(version, row.cuda, cudnn or row.cudnn)
+            for version in reversed(self._index.versions())
+            for row in self._index.catalogue.cuda_sets
+        )
+        return [pair for pair in pairs if not isinstance(pair, Refusal)]
 
     def _nearest_base(self, release: OrtRelease, cuda_set: CudaSet, name: str) -> str | None:
         good = [
@@ -241,7 +256,8 @@ def _ill_formed(pattern: re.Pattern[str], value: str, what: str) -> Refusal | No
 def lacking(release: OrtRelease, cuda_set: CudaSet) -> list[str]:
     """Libraries that the release loads and the set does not have, the driver's own aside."""
     have = {*cuda_set.libraries, DRIVER_LIBRARY}
-    return [name for name in (*release.needed, *release.dlopened) if name not in have]
+    later = dlopened(release, cuda_set)
+    return [name for name in (*release.needed, *later) if name not in have]
 
 
 def _with_other(name: str, cuda_set: CudaSet) -> str:

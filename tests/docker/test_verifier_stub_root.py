@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -26,6 +27,7 @@ from stub_world import (
     World,
     compile_library,
     make_world,
+    manifest,
 )
 
 from ortimg.core.model import Tier
@@ -412,3 +414,46 @@ def _maps(process: Path, library: Path) -> bool:
         return str(library) in (process / "maps").read_text()
     except OSError:
         return False
+
+
+def without_cudnn(world: World, *linked: Path) -> None:
+    """As 1.28 and later with `cudnn: none`: the provider links to the driver, and cuDNN is nowhere."""
+    names = [name for name in (*NEEDED, *PARTS) if "cudnn" not in name]
+    for path in world.cuda("").glob("libcudnn*"):
+        path.unlink()
+    needed = [world.cuda(name) for name in names]
+    flags = ["-Wl,--no-as-needed", *needed, *linked, "-Wl,--allow-shlib-undefined"]
+    compile_library(world.ort("libonnxruntime_providers_cuda.so"), PROVIDER, *flags)
+    promised = manifest()
+    promised["ort"] |= {"needed": names}  # type: ignore[operator]
+    promised["cuda"] |= {"libraries": names}  # type: ignore[operator]
+    world.write("/usr/share/ortimg/manifest.json", json.dumps(promised | {"cudnn": None}))
+    world.ldconfig()
+
+
+def test_an_image_made_without_cudnn_passes_with_a_word(
+    world: World, verifier: Verifier, tmp_path: Path
+) -> None:
+    driver = tmp_path / "libcuda.so.1"
+    compile_library(driver, EMPTY)
+    without_cudnn(world, driver)
+    takes_no_conv = 'if (memmem(bytes, length, "Conv", 4)) return fail("there is no cuDNN");'
+    core = CORE.replace("(void)env; (void)bytes;", f"(void)env; {takes_no_conv}", 1)
+    assert takes_no_conv in core
+    declared = "void *memmem(const void *, unsigned long, const void *, unsigned long);\n"
+    world.replace(world.ort(f"libonnxruntime.so.{VERSION}"), declared + core, soname=SONAME)
+    report = verify_root(world.root, Tier.LOAD, verifier)
+    assert report.verdict is Verdict.PASS, failures(report)
+    (said,) = [finding for finding in report.findings if finding.verdict is FindingVerdict.WARNING]
+    assert "Conv not available" in said.evidence
+    assert not any("libcudnn" in finding.evidence for finding in report.findings)
+
+
+def test_an_image_that_leaves_out_the_cudnn_that_it_links_to_fails(
+    world: World, verifier: Verifier, tmp_path: Path
+) -> None:
+    cudnn = tmp_path / "libcudnn.so.9"
+    compile_library(cudnn, EMPTY)
+    without_cudnn(world, cudnn)
+    report = verify_root(world.root, Tier.STATIC, verifier)
+    assert "libcudnn.so.9 not found" in failures(report)

@@ -43,6 +43,7 @@ DOCKERFILES = {
     "1.17.1-cuda11.8-cudnn8-debian12-python3.11": None,
     "1.18.0-cuda11.8-cudnn8-rocky9-python3.9": None,
     "1.17.1-cuda12.2-cudnn8-ubuntu22.04": RESOLVED,
+    "1.30.0-cuda13.0-cudnnnone-debian12": None,
 }
 
 

@@ -187,8 +187,8 @@ REFUSED = [
         "1.18.0-cuda12.2-cudnn8-rocky9",
     ),
     (
-        "1.31.1 13.0 none debian12",
-        '"none" is no cuDNN major version such as "8"',
+        "1.31.1 13.0 any debian12",
+        '"any" is no cuDNN major version such as "8", nor "none"',
         "1.31.1-cuda13.0-cudnn9-debian12",
     ),
 ]

@@ -50,10 +50,19 @@ def script() -> dict[str, object]:
     return runpy.run_path(str(ROOT / "scripts" / "make_verify_model.py"))
 
 
-def test_the_model_is_what_its_script_makes(script: dict[str, object]) -> None:
-    made = script["make_model"]()  # type: ignore[operator]
-    assert (VERIFY / "model" / "verify.onnx").read_bytes() == made
-    assert (VERIFY / "src" / "model.inc").read_text() == script["as_c_text"](made)  # type: ignore[operator]
+@pytest.mark.parametrize(
+    ("function", "name", "text"),
+    [
+        ("make_model", "verify.onnx", "model.inc"),
+        ("make_model_without_conv", "verify-without-conv.onnx", "model_without_conv.inc"),
+    ],
+)
+def test_the_model_is_what_its_script_makes(
+    script: dict[str, object], function: str, name: str, text: str
+) -> None:
+    made = script[function]()  # type: ignore[operator]
+    assert (VERIFY / "model" / name).read_bytes() == made
+    assert (VERIFY / "src" / text).read_text() == script["as_c_text"](made, name)  # type: ignore[operator]
 
 
 def test_the_model_touches_what_a_network_touches() -> None:
@@ -62,17 +71,25 @@ def test_the_model_touches_what_a_network_touches() -> None:
     assert {"Conv", "MatMul", "Gemm", "BatchNormalization", "Softmax", "Transpose", "ReduceMean"} <= kinds
 
 
-def test_the_model_can_be_run() -> None:
-    model = onnx.load(VERIFY / "model" / "verify.onnx")
+def test_the_model_for_images_without_cudnn_asks_for_nothing_of_it() -> None:
+    model = onnx.load(VERIFY / "model" / "verify-without-conv.onnx")
+    kinds = {node.op_type for node in model.graph.node}
+    assert kinds == {"Reshape", "MatMul", "Transpose", "Softmax", "Add", "Gemm", "Sigmoid"}
+
+
+@pytest.mark.parametrize(("name", "shape"), [("verify.onnx", (1, 4)), ("verify-without-conv.onnx", (48, 4))])
+def test_the_model_can_be_run(name: str, shape: tuple[int, ...]) -> None:
+    model = onnx.load(VERIFY / "model" / name)
     image = np.sin(np.arange(3 * 8 * 16, dtype=np.float32)).reshape(1, 3, 8, 16)
     (out,) = ReferenceEvaluator(model).run(None, {"image": image})
-    assert out.shape == (1, 4)
+    assert out.shape == shape
     assert 0.1 < out.min() < out.max() < 0.9  # not where the sigmoid hides differences
 
 
-def test_the_model_suits_ort_1_14() -> None:
+@pytest.mark.parametrize("name", ["verify.onnx", "verify-without-conv.onnx"])
+def test_the_model_suits_ort_1_14(name: str) -> None:
     """ORT 1.14 reads IR version 8 and opset 18 at most (docs/Versioning.md of onnxruntime)."""
-    model = onnx.load(VERIFY / "model" / "verify.onnx")
+    model = onnx.load(VERIFY / "model" / name)
     assert model.ir_version <= 8
     assert [entry.version for entry in model.opset_import] <= [18]
 

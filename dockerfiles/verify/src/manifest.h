@@ -14,6 +14,7 @@ struct manifest {
     struct names cuda_libraries;
     const char *cudnn_version;
     int cudnn_major; // 0: unknown
+    bool without_cudnn; // left out on purpose
     const char *glibc;
     const char *python, *python_site; // interpreter, and the folder with ONNX Runtime's wheel; NULL: the archive
 };

@@ -8,12 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "model.h"
 #include "text.h"
-
-// The model that is in model/verify.onnx, as text: made by scripts/make_verify_model.py.
-static const unsigned char model[] = {
-#include "model.inc"
-};
 
 // InferenceSession tries again with the CPU after any error, and takes the CPU without one where the provider's library
 // cannot be opened. `Strict` does not try again, and get_providers() tells the rest.
@@ -61,9 +57,9 @@ static const char script[] =
 
 void attempt_python(int report, void *argument) {
     const struct python_attempt *attempt = argument;
-    char *hex = malloc(2 * sizeof model + 1), *number = text("%d", report);
-    for (size_t i = 0; hex != NULL && i < sizeof model; i++)
-        snprintf(hex + 2 * i, 3, "%02x", model[i]);
+    char *hex = malloc(2 * model_size + 1), *number = text("%d", report);
+    for (size_t i = 0; hex != NULL && i < model_size; i++)
+        snprintf(hex + 2 * i, 3, "%02x", model_bytes[i]);
     // -I: neither the working directory nor the user's variables have a say; -B: nothing is written.
     execl(attempt->interpreter, attempt->interpreter, "-I", "-B", "-c", script, number, hex ? hex : "",
           attempt->stub ? attempt->stub : "", (char *)NULL);

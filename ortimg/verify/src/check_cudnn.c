@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "model.h"
 
 static const char check[] = "cudnn.libraries";
 
@@ -64,6 +65,13 @@ void check_cudnn(struct scene *scene) {
     char *name = text("libcudnn.so.%d", major), *cudnn = loader_find(name);
     struct names missing = {0}, elsewhere = {0}, parts = parts_of(scene, major);
     bool complete = true;
+    if (cudnn == NULL && scene->manifest.without_cudnn) {
+        scene->cudnn_major = 0;
+        model_without_conv();
+        report_add(scene->report, check, WARNING, "take the image with cuDNN if a model has convolutions",
+                   "no cuDNN, as the image's manifest says: Conv not available");
+        return;
+    }
     if (cudnn == NULL) {
         names_add(&missing, name);
         report_missing(scene, check, &missing, "the CUDA provider");

@@ -60,6 +60,7 @@ const char *manifest_read(const char *path, struct manifest *out) {
         .cuda_libraries = names_of(cuda, "libraries"),
         .cudnn_version = string_of(cudnn, "version"),
         .cudnn_major = number_of(cudnn, "major"),
+        .without_cudnn = cJSON_IsNull(cudnn),
         .glibc = string_of(base, "glibc"),
         .python = string_of(python, "interpreter"),
         .python_site = string_of(python, "site"),
