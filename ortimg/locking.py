@@ -11,7 +11,6 @@ from ortimg.core.lock import BaseLock, Lock, OrtLock, Repacked, planned
 from ortimg.core.lock_changes import Change, Scope, Weight
 from ortimg.core.mirrors import Mirrors
 from ortimg.core.model import Cell, MavenSource, OrtRelease, WheelSource
-from ortimg.engine.registry import NoImage
 from ortimg.errors import OrtimgError
 from ortimg.inputs import maven, release
 from ortimg.inputs.cache import Cache
@@ -19,6 +18,7 @@ from ortimg.inputs.download import Unreachable
 from ortimg.inputs.origins import repacked_wheel_name
 from ortimg.inputs.probe import environment_registry
 from ortimg.inputs.release_api import ReleaseFile
+from ortimg.registry.errors import NoImage
 
 ASKING = 8  # questions at once
 AskDigest = Callable[[str], str]  # what an image's tag means now; raises Unreachable, NoImage

@@ -29,11 +29,11 @@ def lock(project: Project, selectors: tuple[str, ...], check: bool, update: bool
     code 1.
     """
     from ortimg.core.selectors import select
-    from ortimg.engine.registry import Registries
     from ortimg.inputs.cache import Cache
     from ortimg.inputs.lockfile import NAME, read_lock, write_lock
     from ortimg.inputs.release_api import ReleaseApi
     from ortimg.locking import Looker, scope_of
+    from ortimg.registry.client import Registries
 
     if check and update:
         raise ConfigError("--check and --update are two different wishes", hint="Leave one out.")

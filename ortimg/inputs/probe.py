@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from urllib.parse import urlsplit
@@ -17,9 +16,9 @@ from ortimg.core.model import Cell
 from ortimg.core.problems import quote
 from ortimg.errors import ConfigError
 from ortimg.inputs.download import cause
+from ortimg.registry.trust import is_plain
 
 HUB = "https://registry-1.docker.io/v2/"
-_LOOPBACK = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?")
 
 
 class Upstream(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +71,7 @@ def registry_url(registry: str) -> str:
     """Base address of a registry's API. One on this machine speaks plain HTTP, as engines expect too."""
     if registry == HUB_NAME:
         return HUB
-    return f"{'http' if _LOOPBACK.fullmatch(registry) else 'https'}://{registry}/v2/"
+    return f"{'http' if is_plain(registry) else 'https'}://{registry}/v2/"
 
 
 def hub_url(mirror: str | None = None) -> str:

@@ -1,0 +1,224 @@
+"""Blobs on their way to a registry: one streamed request each, taken up again where it was cut.
+
+The road is docker's own, which every registry knows: POST, one PATCH with all bytes, PUT with the digest.
+https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pushing-blobs
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO, cast
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+
+import msgspec
+import requests
+
+from ortimg.inputs.download import Unreachable
+from ortimg.registry.errors import Denied, refusal
+from ortimg.registry.model import digest_of
+from ortimg.registry.transport import TRANSIENT, StoppedTransfer, Transport, is_transient
+
+_RANGE = re.compile(r"(?:bytes=)?0-(\d+)")
+Progress = Callable[[int], None]  # bytes that went out since the last call; less than 0 where they were lost
+
+
+def _ignore(_bytes: int) -> None:
+    return None
+
+
+class How(StrEnum):
+    """How a blob got there."""
+
+    PRESENT = "present"
+    MOUNTED = "mounted"
+    UPLOADED = "uploaded"
+
+
+class Blob(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that can be read from any place, as often as needed."""
+
+    digest: str
+    size: int
+    open: Callable[[], BinaryIO]
+    progress: Progress = _ignore
+
+    @classmethod
+    def of(cls, data: bytes) -> Blob:
+        return cls(digest=digest_of(data), size=len(data), open=lambda: io.BytesIO(data))
+
+    @classmethod
+    def file(cls, path: Path, digest: str, progress: Progress = _ignore) -> Blob:
+        return cls(digest=digest, size=path.stat().st_size, open=lambda: path.open("rb"), progress=progress)
+
+
+class _Cut(Exception):  # noqa: N818 - not an error yet: the attempt failed, the next may not
+    """An attempt failed in a way that passes."""
+
+    def __init__(self, failure: requests.Response | requests.RequestException) -> None:
+        self.failure = failure
+
+
+class Uploader:
+    """Brings blobs into one repository."""
+
+    def __init__(self, transport: Transport, path: str) -> None:
+        self._transport, self._path = transport, path
+        self._url = f"{transport.base}{path}/blobs/uploads/"
+        self._scopes = (f"repository:{path}:pull,push",)
+
+    def bring(self, blob: Blob, mount_from: Sequence[str]) -> How:
+        """See `Repository.upload`."""
+        if self._there(blob.digest):
+            return How.PRESENT
+        session: str | None = None
+        for source in mount_from:
+            mounted, session = self.mount(blob.digest, source)
+            if mounted:
+                return How.MOUNTED
+        self._upload(blob, session)
+        return How.UPLOADED
+
+    def mount(self, digest: str, source: str) -> tuple[bool, str | None]:
+        """Whether it worked; if not, the address of the upload that the registry began in its stead."""
+        scopes = (*self._scopes, f"repository:{source}:pull")
+        try:
+            answer = self._transport.send("POST", self._url, scopes, params={"mount": digest, "from": source})
+        except Denied:  # no log-in reads `source`: the blob goes the long way
+            return False, None
+        if answer.status_code == requests.codes.created:
+            return True, None
+        accepted = answer.status_code == requests.codes.accepted
+        return False, self._location(answer) if accepted else None
+
+    def _there(self, digest: str) -> bool:
+        url = f"{self._transport.base}{self._path}/blobs/{digest}"
+        answer = self._transport.send("HEAD", url, self._scopes)
+        if answer.status_code == requests.codes.not_found:
+            return False
+        if not answer.ok:
+            raise self._refusal(answer)
+        return True
+
+    def _upload(self, blob: Blob, location: str | None) -> None:
+        attempts = self._transport.patience.attempts()
+        offset = 0
+        while True:
+            try:
+                if location is None:
+                    location, offset = self._begin(), 0
+                if offset < blob.size:
+                    location = self._send(blob, location, offset)
+                self._finish(blob, location)
+                return
+            except _Cut as cut:
+                if not attempts.again(self._url, cut.failure):
+                    if isinstance(cut.failure, requests.Response):
+                        raise self._refusal(cut.failure) from cut
+                    raise self._transport.fault(cut.failure) from cut.failure
+                if self._there(blob.digest):  # the answer was lost, not the blob
+                    return
+                before = offset
+                location, offset = self._resume(blob, location)
+                blob.progress(offset - before if offset < before else 0)
+
+    def _begin(self) -> str:
+        answer = self._transport.send("POST", self._url, self._scopes, body=lambda: b"")
+        if answer.status_code != requests.codes.accepted:
+            raise self._refusal(answer)
+        return self._location(answer)
+
+    def _send(self, blob: Blob, location: str, offset: int) -> str:
+        headers = {"Content-Type": "application/octet-stream"}
+        if offset:
+            headers["Content-Range"] = f"{offset}-{blob.size - 1}"
+
+        def body() -> BinaryIO:
+            return cast(BinaryIO, _Rest(blob, offset, self._transport))
+
+        answer = self._once("PATCH", location, headers, body)
+        if answer.status_code not in (requests.codes.accepted, requests.codes.no_content):
+            raise self._refusal(answer)
+        return self._location(answer)
+
+    def _finish(self, blob: Blob, location: str) -> None:
+        parts = urlsplit(location)
+        query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), ("digest", blob.digest)])
+        answer = self._once("PUT", urlunsplit(parts._replace(query=query)), {}, lambda: b"")
+        if answer.status_code not in (requests.codes.created, requests.codes.no_content):
+            raise self._refusal(answer)
+
+    def _resume(self, blob: Blob, location: str | None) -> tuple[str | None, int]:
+        """Where the upload stands by the registry's word; None, 0: it must begin anew."""
+        if location is None:
+            return None, 0
+        try:
+            answer = self._transport.send("GET", location, self._scopes)
+        except Unreachable:
+            return None, 0
+        match = _RANGE.fullmatch(answer.headers.get("Range", ""))
+        if answer.status_code != requests.codes.no_content or match is None:
+            return None, 0
+        # "0-0" is said of nothing as well as of one byte.
+        done = int(match[1]) + 1 if int(match[1]) else 0
+        if done > blob.size:
+            return None, 0
+        return self._location(answer, location), done
+
+    def _once(
+        self, method: str, url: str, headers: dict[str, str], body: Callable[[], bytes | BinaryIO]
+    ) -> requests.Response:
+        try:
+            answer = self._transport.once(method, url, self._scopes, headers=headers, body=body)
+        except requests.RequestException as error:
+            if is_transient(error):
+                raise _Cut(error) from error
+            raise self._transport.fault(error) from error
+        # 404 and 416: the registry has forgotten the upload, or stands elsewhere in it
+        if answer.status_code in TRANSIENT or answer.status_code in (404, 416):
+            raise _Cut(answer)
+        return answer
+
+    def _location(self, answer: requests.Response, otherwise: str | None = None) -> str:
+        told = answer.headers.get("Location") or otherwise
+        if not told:
+            raise Unreachable(f"{self._transport.registry}: an upload was begun, and no address was told")
+        return urljoin(answer.url, told)
+
+    def _refusal(self, answer: requests.Response) -> Unreachable:
+        return refusal(self._transport.registry, f"upload a blob to {self._path}", answer)
+
+
+class _Rest(io.RawIOBase):
+    """A blob from a place on, as requests sends it; ends where the transfer was cancelled."""
+
+    def __init__(self, blob: Blob, offset: int, transport: Transport) -> None:
+        self._file = blob.open()
+        self._file.seek(offset)
+        self._left = blob.size - offset
+        self._progress = blob.progress
+        self._cancel = transport.patience.cancel
+
+    def __len__(self) -> int:  # for Content-Length
+        return self._left
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        if self._cancel.is_set():
+            raise StoppedTransfer
+        data = self._file.read(self._left if size < 0 else min(max(size, _PIECE), self._left))
+        self._left -= len(data)
+        self._progress(len(data))
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+_PIECE = 1 << 18  # bytes handed to the socket at once; http.client asks for 16 KiB
