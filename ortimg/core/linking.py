@@ -8,19 +8,27 @@ free of both.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from ortimg.core.model import OrtRelease
+from typing import Protocol
 
 _LIBRARY = "libonnxruntime.so"
 _SYMBOLS = "VERS_"
 
 
-def symbol_version(release: OrtRelease) -> str:
+class Linked(Protocol):
+    """What a program that links to a release meets: a catalogue row, or what was read in a file."""
+
+    @property
+    def version(self) -> str: ...
+    @property
+    def soname(self) -> str: ...
+
+
+def symbol_version(release: Linked) -> str:
     """Version of the symbols of libonnxruntime.so: `VERS_1.20.1`."""
     return f"{_SYMBOLS}{release.version}"
 
 
-def must_relink(needed: Sequence[str], wanted: Sequence[str], release: OrtRelease) -> str | None:
+def must_relink(needed: Sequence[str], wanted: Sequence[str], release: Linked) -> str | None:
     """Why a program cannot load this release, or None: it can, or does not link to ONNX Runtime.
 
     `needed`: its NEEDED; `wanted`: the symbol versions that it asks for.

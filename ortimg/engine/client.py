@@ -6,7 +6,8 @@ The SDK is imported on first use, so that commands without an engine stay quick.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,8 @@ from ortimg.engine.info import unanswered
 from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault
 
 if TYPE_CHECKING:
+    import tarfile
+
     from docker import DockerClient
 
 T = TypeVar("T")
@@ -208,6 +211,21 @@ class Engine:
         finally:
             self._ask(lambda: container.remove(force=True, v=True))
         return found
+
+    @contextmanager
+    def exported(self, reference: str) -> Iterator[tarfile.TarFile]:
+        """Every file of an image as a tar, to be read once from front to back; nothing is run."""
+        from ortimg.engine.tar_stream import open_tar
+
+        # The command is never run; an image without one of its own is refused otherwise.
+        container = self._ask(
+            lambda: self._docker.containers.create(reference, ["none"], network_mode="none")
+        )
+        try:
+            with open_tar(self._ask(lambda: container.export(chunk_size=_CHUNK))) as tar:
+                yield tar
+        finally:
+            self._ask(lambda: container.remove(force=True, v=True))
 
     def import_root(self, tar: Path, reference: str, changes: Sequence[str] = ()) -> Image:
         """Makes a one-layer image of a root file system's tar file, which is streamed.

@@ -14,9 +14,14 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20  # bytes
 
 
+def open_tar(chunks: Iterable[bytes]) -> tarfile.TarFile:
+    """The tar, to be read once from front to back."""
+    return tarfile.open(fileobj=io.BufferedReader(_Stream(iter(chunks)), _BLOCK), mode="r|", bufsize=_BLOCK)
+
+
 def hash_in_tar(chunks: Iterable[bytes]) -> str | None:
     """sha256 of the first regular file in a tar; None where it holds none."""
-    with tarfile.open(fileobj=io.BufferedReader(_Stream(iter(chunks)), _BLOCK), mode="r|") as tar:
+    with open_tar(chunks) as tar:
         for member in tar:
             if not member.isreg() or (file := tar.extractfile(member)) is None:
                 continue
