@@ -22,7 +22,7 @@ _NOTHING = "/nothing-to-run"
 _LIMIT = 60  # seconds for a start that must fail at its program
 
 
-def refusal(error: Exception) -> Refusal | None:
+def refusal_of(error: Exception) -> Refusal | None:
     """What an engine's error says of GPUs; None: it speaks of something else."""
     return refusal_in(words(error), read_refusals())
 
@@ -51,7 +51,7 @@ def by_some_way(engine: Engine, start: Callable[[Way], T]) -> T:
         try:
             return start(way)
         except APIError as error:
-            told = refusal(error)
+            told = refusal_of(error)
             if told is None or not told.other_way:
                 raise
             first = first or error
@@ -71,7 +71,7 @@ def require_gpu(engine: Engine, options: Callable[[Way], dict[str, Any]]) -> Non
         try:
             by_some_way(engine, lambda way: engine.run(image, [_NOTHING], limit=_LIMIT, **options(way)))
         except APIError as error:
-            told = refusal(error)
+            told = refusal_of(error)
             if told is not None and not told.reached:
                 raise no_gpu(error, told) from error
             if told is None and _NOTHING not in words(error):

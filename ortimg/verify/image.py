@@ -10,8 +10,10 @@ from typing import Any
 
 import msgspec
 
+from ortimg.core.gpu_access import EVERY, Device, Fault, Way, docker_options
 from ortimg.core.model import Tier
-from ortimg.engine.client import Engine, RunResult
+from ortimg.engine.client import Engine, Image, RunResult
+from ortimg.engine.gpus import by_some_way, no_gpu, refusal_of
 from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault, ExitCode
 from ortimg.verify.binary import Verifier
 from ortimg.verify.report import (
@@ -38,14 +40,18 @@ def verify_image(
     verifier: Verifier,
     seconds: int | None = None,
     wish: RunWish | None = None,
+    device: Device = EVERY,
+    image: Image | None = None,
 ) -> Report:
     """Runs `verifier` inside `reference`: no network, nothing written, no capabilities, the image's own user.
 
-    In tier run the container has all GPUs, as with `docker run --gpus all`, and runs `wish`. `seconds` limit
-    one attempt. Raises EnvironmentFault where the engine has no such image, or no GPU; ConfigError for a wish
+    In tier run the container has the GPU `device`, as with `docker run --gpus`, and runs `wish`. `seconds`
+    limit one attempt. `image` is what `reference` was found to be, if that was asked before: a name may have
+    moved since. Raises EnvironmentFault where the engine has no such image, or no GPU; ConfigError for a wish
     that cannot be.
     """
-    if engine.inspect(reference) is None:
+    image = image or engine.inspect(reference)
+    if image is None:
         raise EnvironmentFault(
             f"the engine has no image {reference}", f"run `docker pull {reference}`, or `ortimg build`"
         )
@@ -55,19 +61,24 @@ def verify_image(
     words += wish.words(places)
     volumes[str(verifier.folder)] = {"bind": _MOUNT, "mode": "ro"}
     gpus = tier is Tier.RUN and wish.provider is Provider.CUDA
+    identity = image.id
+
+    def start(more: dict[str, Any]) -> RunResult:
+        return engine.run(
+            identity,
+            words,
+            limit=8 * limit + 60,  # attempts follow one another
+            entrypoint=f"{_MOUNT}/{verifier.program.name}",
+            volumes=volumes,
+            read_only=True,
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            **more,
+        )
+
     try:
         with _anyone_may_write(wish.save_outputs):
-            result = engine.run(
-                reference,
-                words,
-                limit=8 * limit + 60,  # attempts follow one another
-                entrypoint=f"{_MOUNT}/{verifier.program.name}",
-                volumes=volumes,
-                read_only=True,
-                cap_drop=["ALL"],
-                security_opt=["no-new-privileges"],
-                **(_with_gpus() if gpus else {}),
-            )
+            result = by_some_way(engine, lambda way: start(_with_gpu(way, device))) if gpus else start({})
     except Exception as error:
         return _not_started(reference, tier, error)
     return _judge(reference, tier, result)
@@ -105,25 +116,13 @@ def _anyone_may_write(folder: Path | None) -> Iterator[None]:
         folder.chmod(mode)
 
 
-def _with_gpus() -> dict[str, Any]:
-    """docker-py's words for `--gpus all`, and what a run needs besides: its profile is written to /tmp."""
-    from docker.types import DeviceRequest
-
-    return {
-        "device_requests": [DeviceRequest(count=-1, capabilities=[["gpu"]])],
-        "environment": cuda_variables(),
-        "tmpfs": {"/tmp": ""},
-    }
-
-
-# What engines and the NVIDIA toolkit say when a container cannot get a GPU.
-_NO_GPU = (
-    "could not select device driver",  # no NVIDIA toolkit: the driver's name is empty
-    "failed to discover GPU vendor",  # the same since Engine 28, which asks CDI
-    "unresolvable CDI devices",
-    "nvidia-container-cli",  # the toolkit is there and finds no driver, or one that is too old
-    "nvidia-container-runtime",
-)
+def _with_gpu(way: Way, device: Device) -> dict[str, Any]:
+    """docker-py's words for the GPU, and what a run needs besides: its profile is written to /tmp."""
+    options = docker_options(way, device)
+    variables = cuda_variables()
+    if not device.every:  # inside, the one GPU has number 0
+        variables.pop("CUDA_VISIBLE_DEVICES", None)
+    return options | {"environment": variables | options.get("environment", {}), "tmpfs": {"/tmp": ""}}
 
 
 def _not_started(reference: str, tier: Tier, error: Exception) -> Report:
@@ -132,11 +131,11 @@ def _not_started(reference: str, tier: Tier, error: Exception) -> Report:
     if not isinstance(error, APIError):
         raise error
     text = str(error.explanation or error)
-    if any(words in text for words in _NO_GPU):
-        raise EnvironmentFault(
-            f"the engine gives no GPU to a container: {text}",
-            "run it on a machine with an NVIDIA GPU, its driver and the NVIDIA container toolkit",
-        ) from error
+    told = refusal_of(error)
+    if told is not None and told.fault is Fault.IMAGE:
+        return failed(reference, tier, "container.start", f"{told.cause}: {text}", told.cure)
+    if told is not None:
+        raise no_gpu(error, told) from error
     if "exec format error" in text:
         return failed(
             reference, tier, "base.libraries", "the image is for another machine, not x86-64", _NO_START

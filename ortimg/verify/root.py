@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
+from ortimg.core.gpu_access import EVERY, Device
 from ortimg.core.model import Tier
 from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault, ExitCode
 from ortimg.verify.binary import Verifier
@@ -13,13 +15,18 @@ from ortimg.verify.wish import Places, RunWish, refusal, time_limit
 
 
 def verify_root(
-    folder: Path, tier: Tier, verifier: Verifier, seconds: int | None = None, wish: RunWish | None = None
+    folder: Path,
+    tier: Tier,
+    verifier: Verifier,
+    seconds: int | None = None,
+    wish: RunWish | None = None,
+    device: Device = EVERY,
 ) -> Report:
     """Runs `verifier --root folder`: it enters the root in mounts of its own and leaves nothing there.
 
     Code of the root runs without network and without rights; in tier run with this machine's NVIDIA driver
-    and GPUs, on `wish`. `seconds` limit one attempt. Raises EnvironmentFault where this machine does not let
-    it (root, or user namespaces, are needed), ConfigError for a wish that cannot be.
+    and its GPU `device`, on `wish`. `seconds` limit one attempt. Raises EnvironmentFault where this machine
+    does not let it (root, or user namespaces, are needed), ConfigError for a wish that cannot be.
     """
     limit, wish = time_limit(tier, seconds), wish or RunWish()
     command = [str(verifier.program), "--root", str(folder), "--tier", tier.value, "--timeout", str(limit)]
@@ -28,7 +35,13 @@ def verify_root(
     command += ["--stub", str(verifier.stub), *wish.words(places)]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=8 * limit + 60, check=False
+            command,
+            env=os.environ | device.variables,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=8 * limit + 60,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return failed(

@@ -12,6 +12,7 @@ import pytest
 from run_world import make_run_world
 from stub_world import NVIDIA
 
+from ortimg.core.gpu_access import Device, Way
 from ortimg.core.model import Tier
 from ortimg.engine.client import Engine
 from ortimg.errors import ConfigError, EnvironmentFault
@@ -47,7 +48,7 @@ def test_an_engine_without_a_gpu_is_the_environments_fault(image: str, verifier:
     """`could not select device driver "" with capabilities: [[gpu]]`."""
     with pytest.raises(EnvironmentFault, match="gives no GPU to a container") as caught:
         verify_image(Engine(), image, Tier.RUN, verifier)
-    assert "NVIDIA container toolkit" in str(caught.value)
+    assert "NVIDIA Container Toolkit" in str(caught.value)
     left = subprocess.run(
         ["docker", "ps", "-aq", "--filter", f"ancestor={image}"], capture_output=True, text=True
     )
@@ -57,12 +58,12 @@ def test_an_engine_without_a_gpu_is_the_environments_fault(image: str, verifier:
 @pytest.fixture
 def without_device_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stub world brings its GPU along: all but the request for one is as in a real run."""
-    whole = verify_image_module._with_gpus
+    whole = verify_image_module._with_gpu
 
-    def rest() -> dict[str, object]:
-        return {key: value for key, value in whole().items() if key != "device_requests"}
+    def rest(way: Way, device: Device) -> dict[str, object]:
+        return {key: value for key, value in whole(way, device).items() if key != "device_requests"}
 
-    monkeypatch.setattr(verify_image_module, "_with_gpus", rest)
+    monkeypatch.setattr(verify_image_module, "_with_gpu", rest)
 
 
 @pytest.mark.usefixtures("without_device_request")
