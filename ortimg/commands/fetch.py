@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -61,20 +62,40 @@ def fetch_all(root: Path, cells: tuple[Cell, ...], mirrors: Mirrors = NO_MIRRORS
         # what the catalogue and the lock both know must agree before anything is fetched
         lock = merge(read_lock(root), planned(cells))
         with Fetcher(cache, lock=lock, mirrors=mirrors, on_update=on_update) as fetcher:
-            futures: dict[tuple[str, str], Future[Result]] = {}
-            for cell in cells:
-                if cell.wheels:
-                    futures["python", cell.ort_key] = fetcher.python(cell.ort_key, cell.wheels)
-                else:
-                    futures["ort", cell.ort_key] = fetcher.ort(cell.release)
-                if cell.flavour is Flavour.DEVEL:
-                    futures["headers", cell.ort_key] = fetcher.headers(cell.release)
-                futures["cuda", cell.cuda_set.key] = fetcher.cuda(cell.cuda_set)
-                futures["base", cell.base_key] = fetcher.base(cell.base, cell.flavour)
-            results = [future.result() for _key, future in sorted(futures.items())]
+            futures = ask_for(fetcher, cells)
+            results = [futures[key].result() for key in sorted(futures)]
         # read again: another run may have added what it saw
         write_lock(root, merge(merge(read_lock(root), planned(cells)), fetcher.seen))
     return results
+
+
+def ask_for(fetcher: Fetcher, cells: Sequence[Cell]) -> dict[tuple[str, str], Future[Result]]:
+    """All inputs by kind and key; no CUDA libraries, gigabytes, for images that cannot be built anyway."""
+    futures: dict[tuple[str, str], Future[Result]] = {}
+    unsure: list[Cell] = []
+    for cell in cells:
+        futures |= _small(fetcher, cell)
+        if fetcher.upstream.may_have(cell):
+            futures["cuda", cell.cuda_set.key] = fetcher.cuda(cell.cuda_set)
+        else:
+            unsure.append(cell)
+    for cell in unsure:
+        if all(isinstance(future.result(), Fetched) for future in _small(fetcher, cell).values()):
+            futures["cuda", cell.cuda_set.key] = fetcher.cuda(cell.cuda_set)
+    return futures
+
+
+def _small(fetcher: Fetcher, cell: Cell) -> dict[tuple[str, str], Future[Result]]:
+    """All inputs of the cell but the CUDA libraries."""
+    key = cell.ort_key
+    found = {("base", cell.base_key): fetcher.base(cell.base, cell.flavour)}
+    if cell.wheels:
+        found["python", key] = fetcher.python(key, cell.wheels)
+    else:
+        found["ort", key] = fetcher.ort(cell.release)
+    if cell.flavour is Flavour.DEVEL:
+        found["headers", key] = fetcher.headers(cell.release)
+    return found
 
 
 def as_data(result: Result) -> dict[str, object]:

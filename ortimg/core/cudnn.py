@@ -1,6 +1,6 @@
 """Images without cuDNN: a release that loads it only when it uses it comes up without.
 
-Which releases do is a fact of the catalogue (`dlopened`). That a convolution then fails, and not the start, is
+Which releases do is a fact of the catalogue (`dlopened`). That a convolution then fails, not the start, is
 inferred from https://github.com/microsoft/onnxruntime/pull/29252; the start is what the tier `load` shows.
 """
 

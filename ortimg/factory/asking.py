@@ -35,3 +35,10 @@ def asks(fetcher: Fetcher, cell: Cell) -> Mapping[Kind, Ask]:
     if flavour is Flavour.DEVEL:
         found[Kind.HEADERS] = Ask(fetcher.known_headers(row), lambda: fetcher.headers(row))
     return found
+
+
+def at_once(asked: Mapping[Kind, Ask], may_be_had: bool) -> tuple[Kind, ...]:
+    """What is fetched side by side; of a cell that may well be unavailable not the gigabytes of CUDA, yet."""
+    return tuple(
+        kind for kind, ask in asked.items() if ask.known is None and (may_be_had or kind is not Kind.CUDA)
+    )

@@ -25,7 +25,7 @@ from ortimg.engine.buildx import BuildOutcome
 from ortimg.engine.client import Engine
 from ortimg.engine.failure import BuildFailure
 from ortimg.engine.live import LiveTable
-from ortimg.factory.asking import asks
+from ortimg.factory.asking import asks, at_once
 from ortimg.factory.disk import prune_intermediates
 from ortimg.factory.images import CellImage, Identities, UnitImage, cell_image, root_reference
 from ortimg.factory.result import CellResult, Outcome
@@ -143,8 +143,9 @@ class Factory:
     def _build_cell(self, cell: Cell) -> CellResult:
         # What the cache's index knows is read, and hashed, only where a unit must be built from it.
         asked = asks(self._fetcher, cell)
-        futures = {kind: ask.fetch() for kind, ask in asked.items() if ask.known is None}
-        inputs = {kind: ask.known or self._fetched(futures[kind]) for kind, ask in asked.items()}
+        for kind in at_once(asked, self._fetcher.upstream.may_have(cell)):
+            asked[kind].fetch()
+        inputs = {kind: ask.known or self._fetched(ask.fetch()) for kind, ask in asked.items()}
         image = self._image(cell, inputs)
         if (same := self._same(image)) is not None:
             self._table.finish(cell.identifier, same.result.value)

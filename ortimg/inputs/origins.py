@@ -18,6 +18,8 @@ from ortimg.inputs.probe import Upstream, environment_registry
 from ortimg.inputs.result import Fetched, Kind, Missing, OnUpdate, Result, Update
 from ortimg.inputs.wheel_sets import WheelSets, file_of
 
+_HAS_HEADERS = "the release archive (upstream) has them"
+
 
 class Origins:
     """Brings one input at a time; several threads may call it at once.
@@ -144,9 +146,10 @@ class Origins:
         reasons = [f"upstream: {self.upstream.releases or 'the release archive could not be had'}"]
         if isinstance(archive, Fetched):
             reasons.append(f"{archive.origin.value}: that package holds no headers")
-        hint = "the release archive has the headers: set ORTIMG_RELEASE_MIRROR to a mirror of its host"
+        hint = "set ORTIMG_RELEASE_MIRROR to a mirror of the release host"
         if row.headers is None:
             reasons.append(f"debian: no package with headers of {row.version} is known")
+            reasons.append(_HAS_HEADERS)
             return Missing(kind=Kind.HEADERS, key=row.key, reasons=tuple(reasons), hint=hint)
         name, source = headers.name(row), row.headers
         with self.cache.locked(name, self.stop):
@@ -158,7 +161,7 @@ class Origins:
                 try:
                     entry = headers.fetch_debian_headers(self.cache, row, source, self.stop, say)
                 except Unreachable as error:
-                    reasons.append(f"debian: {error.message}")
+                    reasons += [f"debian: {error.message}", _HAS_HEADERS]
                     return Missing(kind=Kind.HEADERS, key=row.key, reasons=tuple(reasons), hint=hint)
         return self._headers_result(row, entry, tuple(reasons), cached=cached)
 

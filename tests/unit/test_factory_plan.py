@@ -17,10 +17,12 @@ from ortimg.core.content import Unit
 from ortimg.core.model import Cell, Origin
 from ortimg.engine.client import Sizes
 from ortimg.errors import ExitCode
+from ortimg.factory.asking import Ask, at_once
 from ortimg.factory.images import PREFIX, CellImage, Identities, cell_image, root_reference
 from ortimg.factory.result import CellResult, Outcome, exit_code
 from ortimg.factory.run import with_size
 from ortimg.factory.summary import size_text, summary
+from ortimg.inputs.result import Fetched, Kind
 
 DEBIAN12, DEBIAN13, OTHER = planned(
     images(
@@ -43,6 +45,17 @@ FALLBACK = Identities(
 
 def image(cell: Cell, inputs: Identities = FALLBACK) -> CellImage:
     return cell_image(cell, inputs, one(cell), SOURCES.context)
+
+
+# inputs
+
+
+def test_the_cuda_libraries_of_an_image_that_may_not_be_had_come_last() -> None:
+    there = Ask(Fetched(kind=Kind.BASE, key="debian12", origin=Origin.UPSTREAM), pytest.fail)
+    lacking = Ask(None, pytest.fail)
+    asked = {Kind.BASE: there, Kind.ORT: lacking, Kind.CUDA: lacking, Kind.HEADERS: lacking}
+    assert at_once(asked, may_be_had=True) == (Kind.ORT, Kind.CUDA, Kind.HEADERS)
+    assert at_once(asked, may_be_had=False) == (Kind.ORT, Kind.HEADERS)
 
 
 # images
