@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from ortimg.core.strict_yaml import decode
@@ -14,6 +15,8 @@ def read_text(path: Path, name: str) -> str:
     Raises ConfigError where it cannot be read (a folder, a broken link, rights) or is not UTF-8.
     """
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # a pipe would wait for its writer
+            raise ConfigError(f"{name} is no file but a pipe or a device", hint="Put a text file there.")
         raw = path.read_bytes()
     except OSError as error:
         broken = path.is_symlink() and isinstance(error, FileNotFoundError)

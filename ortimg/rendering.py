@@ -13,7 +13,7 @@ from ortimg.data import images_schema, read_host_facts
 from ortimg.generated import SCHEMA_FILE, read_readme
 from ortimg.inputs.lockfile import read_lock
 from ortimg.project import Project
-from ortimg.sources import read_sources
+from ortimg.sources import own_templates, read_sources
 
 TEMPLATES = "templates"
 
@@ -31,6 +31,14 @@ def render_project(project: Project, lock: Lock | None = None) -> dict[str, str]
     if (readme := read_readme(project.root)) is not None:
         files[README] = with_tables(readme, _tables(plan.cells))
     return files
+
+
+def template_faults(project: Project) -> tuple[str, ...]:
+    """Lines of a user's own templates that people came to regret."""
+    from ortimg.core.template_lint import template_warnings  # most projects have no templates
+
+    own = own_templates(project.root / TEMPLATES)
+    return template_warnings(own) if own else ()
 
 
 def _tables(cells: Sequence[Cell]) -> dict[str, str]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import click
 
 from ortimg.core.drift import find_drift, unified_diff
-from ortimg.core.template_lint import template_warnings
 from ortimg.errors import CheckFailed
 from ortimg.generated import read_generated, write_generated
 from ortimg.project import Project, pass_project
-from ortimg.rendering import TEMPLATES, render_project
-from ortimg.sources import own_templates
+from ortimg.rendering import render_project, template_faults
 
 
 @click.command()
@@ -19,7 +17,7 @@ from ortimg.sources import own_templates
 def render(project: Project, check: bool) -> None:
     """Write dockerfiles/ and docker-bake.json. Files that would not change are left alone."""
     wanted = render_project(project)
-    for text in template_warnings(own_templates(project.root / TEMPLATES)):
+    for text in template_faults(project):
         click.echo(f"warning: {text}", err=True)
     present = read_generated(project.root)
     drift = find_drift(wanted, present)

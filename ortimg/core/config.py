@@ -13,7 +13,7 @@ from ortimg.core import strict_yaml
 from ortimg.core.aliases import name_problem
 from ortimg.core.mirrors import NO_MIRRORS, Mirrors, mirror_problems
 from ortimg.core.problems import Path, Problem, config_error, near, quote
-from ortimg.core.tags import repository_problem
+from ortimg.core.tags import repository_problem, reserved_problem
 from ortimg.data import images_schema
 
 AXES = ("ort", "cuda", "cudnn", "base", "flavour")
@@ -136,7 +136,7 @@ def _wish(document: strict_yaml.Document, value: str, path: Path) -> Wish:
 
 
 def _name_problems(config: Config, document: strict_yaml.Document) -> Iterator[Problem]:
-    if fault := repository_problem(config.repository):
+    if fault := repository_problem(config.repository) or reserved_problem(config.repository):
         yield Problem(document.line(("repository",)), ("repository",), fault)
     for setting, fault in mirror_problems(config.mirrors):
         path: Path = ("origins", setting)

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
 
+from ortimg.core.problems import quote
 from ortimg.core.stages import FINAL, closure, split_stages
 
 
@@ -27,6 +28,18 @@ BELOW = {Unit.ORT: Unit.CUDA, Unit.DEVEL: Unit.ORT}  # unit → the unit that it
 COMPILED = frozenset({Unit.VERIFIER, Unit.STUB})
 BASE_STAGE = "base"
 TOOLS_STAGE = "tools"
+
+
+def stage_fault(dockerfile: str, devel: bool) -> str | None:
+    """What a Dockerfile of changed templates lacks for `ortimg build`, which goes by the names of stages."""
+    units = [unit.value for unit in Unit if devel or unit is not Unit.DEVEL]
+    stages = split_stages(dockerfile)
+    for name in (*units, BASE_STAGE):
+        if name not in stages:
+            return f"no stage {quote(name)}: `ortimg build` makes it once for all; keep `FROM … AS {name}`"
+    if FINAL not in stages:
+        return "no stage without a name: the image is the last `FROM`, which has no `AS`"
+    return None
 
 
 def unit_content(

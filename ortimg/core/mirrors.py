@@ -108,8 +108,11 @@ def mirror_problems(mirrors: Mirrors) -> Iterator[tuple[str, str]]:
 def url_problem(url: str) -> str | None:
     """Why an address cannot stand in a Dockerfile, or None."""
     try:
-        host = urlsplit(url).netloc
-    except ValueError as error:  # brackets without a partner, or around no address
+        parts = urlsplit(url)
+        host = parts.netloc
+        if parts.port == 0:
+            raise ValueError("port 0")
+    except ValueError as error:  # brackets without a partner, or around no address; a port that is none
         return f"{quote(url)} is no address: {error}"
     if "@" in host:
         return "a password in an address would be in every Dockerfile; leave it out"

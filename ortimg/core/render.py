@@ -13,6 +13,7 @@ import msgspec
 
 from ortimg.core.bake import bake_file
 from ortimg.core.cautions import without_cudnn
+from ortimg.core.content import stage_fault
 from ortimg.core.mirrors import TOOLS_IMAGE
 from ortimg.core.model import Cell, Flavour, OrtRelease, dlopened
 from ortimg.errors import ConfigError
@@ -53,6 +54,8 @@ def render(
     for cell in cells:
         text = _normal(_render_cell(template, repository, cell, pins, tools_image))
         _check_continuations(text, cell.identifier)
+        if fault := stage_fault(text, cell.flavour is Flavour.DEVEL):
+            raise ConfigError(f"{dockerfile_path(cell)}: {fault}", hint="See the folder templates/.")
         files[dockerfile_path(cell)] = text
     files[BAKE_FILE] = json.dumps(bake_file(repository, cells), indent=2) + "\n"
     return dict(sorted(files.items()))

@@ -13,6 +13,10 @@ _HOST = re.compile(
 )
 _COMPONENT = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
 _MAX_REPOSITORY = 255
+_MAX_PORT = 65535
+UNITS = (
+    "localhost/ortimg"  # in front of the names of what images are made of; the engine never asks a registry
+)
 
 
 def tag_problem(tag: str) -> str | None:
@@ -45,6 +49,9 @@ def repository_problem(repository: str) -> str | None:
     has_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
     if has_host and not _HOST.fullmatch(first):
         return f"{quote(repository)} is no repository: {quote(first)} is no host name"
+    port = first.rpartition("]")[2].rpartition(":")[2] if has_host and ":" in first else ""
+    if port.isdecimal() and not 0 < int(port) <= _MAX_PORT:
+        return f"{quote(repository)} is no repository: ports are 1 to {_MAX_PORT}, not {port}"
     components = (rest if has_host else repository).split("/")
     for component in components:
         if _COMPONENT.fullmatch(component):
@@ -59,3 +66,13 @@ def repository_problem(repository: str) -> str | None:
             "lower-case letters and digits are, joined by . _ or -"
         )
     return None
+
+
+def reserved_problem(repository: str) -> str | None:
+    """Why images cannot have the name of a repository that is one of ortimg's own, or None."""
+    if repository != UNITS and not repository.startswith(f"{UNITS}/"):
+        return None
+    return (
+        f"{quote(repository)} is among the names of ortimg's own units, which `ortimg prune` removes; "
+        "take another"
+    )

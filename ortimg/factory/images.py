@@ -12,9 +12,10 @@ import msgspec
 
 from ortimg.core.content import BELOW, Unit, cell_content, digest, unit_content
 from ortimg.core.model import Cell, Flavour, Origin
+from ortimg.core.tags import UNITS
 from ortimg.inputs.result import Fetched
 
-PREFIX = "localhost/ortimg"
+PREFIX = UNITS
 
 
 class Identities(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from ortimg.inputs.fetch import Fetcher
 from ortimg.inputs.lockfile import read_lock, write_lock
 from ortimg.inputs.result import Update
 from ortimg.project import Project
-from ortimg.rendering import build_context, render_project
+from ortimg.rendering import build_context, render_project, template_faults
 
 TOOLS_REQUIREMENTS = Path(DOCKERFILES) / "tools" / "requirements.txt"
 
@@ -76,7 +76,7 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
     began = time.monotonic()
     info = check_engine()
     lock = merge(read_lock(project.root), planned(cells))
-    files = _render(project)
+    files = write_files(project)
     context = build_context(files)
     engine = Engine()
     cache = Cache.default(lambda text: click.echo(text, err=True))
@@ -139,9 +139,11 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
     )
 
 
-def _render(project: Project) -> dict[str, str]:
+def write_files(project: Project) -> dict[str, str]:
     """What is built is what is committed: write the generated files before anything else."""
     wanted = render_project(project)
+    for text in template_faults(project):
+        click.echo(f"warning: {text}", err=True)
     present = read_generated(project.root)
     drift = find_drift(wanted, present)
     if drift.stale or drift.missing:

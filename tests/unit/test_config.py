@@ -115,6 +115,14 @@ def test_versions_without_quotes() -> None:
         (images(matrix=GOOD, tags={"-x": "y"}), 'begins with "-"'),
         (images(matrix=GOOD, tags={"a" * 129: "y"}), "129 characters, 128 are allowed"),
         (images(matrix=GOOD).replace('"r"', '"MyOrg/Ort"'), 'repository: "MyOrg/Ort" is no repository'),
+        (images(matrix=GOOD).replace('"r"', '"a.b:99999/x"'), "ports are 1 to 65535, not 99999"),
+        (
+            images(matrix=GOOD).replace('"r"', '"localhost/ortimg/cuda"'),
+            "among the names of ortimg's own units",
+        ),
+        (images(matrix=GOOD).replace('"r"', '"localhost/ortimg"'), "among the names of ortimg's own units"),
+        (images(matrix=GOOD, origins={"registry": "a.b:99999"}), "ports are 1 to 65535, not 99999"),
+        (images(matrix=GOOD, origins={"releases": "https://a.b:99999/x"}), "is no address"),
     ],
 )
 def test_one_fault(text: str, expected: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner, Result
-from wishes import cell, images, matrix
+from wishes import RULES, cell, images, matrix
 
 from ortimg import __version__
 from ortimg.cli import VERBS, cli
@@ -279,11 +279,30 @@ def test_a_folder_that_is_gone(tmp_path: Path) -> None:
 
 
 def test_sigterm_ends_as_ctrl_c_does(project: Path) -> None:
-    (project / "images.yaml").unlink()
-    os.mkfifo(project / "images.yaml")  # reading it waits: the command is under way for sure
-    command = [sys.executable, "-m", "ortimg", "-C", str(project), "list"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    with (project / "images.yaml").open("w"):  # opens once the command reads
-        process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=30)[1].strip() == "interrupted"
+    versions = [*dict.fromkeys(release.version for release, _ in RULES.ranked("1.16.2", "11.8", "8"))]
+    bases = ["debian12", "debian13", "ubuntu22.04", "ubuntu24.04", "rocky9"]
+    wishes = matrix(versions, ["11.8", "12.2", "12.6", "13.0"], ["8", "9"], bases)
+    (project / "images.yaml").write_text(images(matrix=wishes))
+    command = [sys.executable, "-m", "ortimg", "-C", str(project), "list", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.read(1)  # it is under way, and waits: a pipe holds less than it has to say
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=30)[1].strip() == b"interrupted"
     assert process.returncode == 130
+
+
+def test_ctrl_c_before_anything_is_imported() -> None:
+    code = """
+import sys
+class Early:
+    def find_spec(self, name, *more):
+        if name == sys.argv[1]: raise KeyboardInterrupt
+sys.meta_path.insert(0, Early())
+from ortimg.__main__ import main
+main()
+"""
+    for module in ("ortimg.cli", "click", "ortimg.errors"):
+        command = [sys.executable, "-c", code, module]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (130, "interrupted\n")

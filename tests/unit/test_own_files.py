@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,12 +27,20 @@ def a_loop(path: Path) -> None:
     path.symlink_to(path.name)
 
 
+def a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
 def no_text(path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
 
 
 @pytest.mark.parametrize("name", OWN)
-@pytest.mark.parametrize("spoil", [a_folder, a_link_to_nothing, a_loop, no_text])
+@pytest.mark.parametrize("spoil", [a_folder, a_link_to_nothing, a_loop, a_pipe, a_device, no_text])
 def test_a_file_that_is_no_text(tmp_path: Path, name: str, spoil: Callable[[Path], None]) -> None:
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)

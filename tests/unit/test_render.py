@@ -332,6 +332,30 @@ def test_crlf_in_every_template() -> None:
     assert one(CELL, msgspec.structs.replace(SOURCES, templates=windows)) == one(CELL)
 
 
+@pytest.mark.parametrize("name", ["cuda", "ort", "ort-devel", "ort-verify", "cuda-stub", "base"])
+def test_a_template_without_a_stage_that_builds_go_by_is_refused(name: str) -> None:
+    (cell,) = planned(images(include=[wish("1.23.2", "12.6", "9", flavour="devel")])).cells
+    renamed = {
+        key: text.replace(f" AS {name}\n", f" AS {name}-of-mine\n") for key, text in SOURCES.templates.items()
+    }
+    with pytest.raises(ConfigError) as caught:
+        one(cell, msgspec.structs.replace(SOURCES, templates=renamed))
+    assert str(caught.value) == (
+        f'dockerfiles/{cell.identifier}/Dockerfile: no stage "{name}": `ortimg build` makes it once for all; '
+        f"keep `FROM … AS {name}`\nSee the folder templates/."
+    )
+
+
+def test_a_template_that_names_the_last_stage_is_refused() -> None:
+    text = SOURCES.templates["stages/image.j2"].replace('else "ort" }}', 'else "ort" }} AS mine')
+    with pytest.raises(ConfigError, match="no stage without a name"):
+        one(all_cells()[0], with_template("stages/image.j2", text))
+
+
+def test_a_runtime_cell_needs_no_stage_of_devel() -> None:
+    assert "ort-devel" not in one(all_cells()[0])
+
+
 @pytest.mark.parametrize(
     ("lines", "line", "words"),
     [

@@ -43,6 +43,8 @@ def test_bad_tags(tag: str, words: str) -> None:
         "localhost:5000/x",
         "127.0.0.1:5001/a/b__c/d.e",
         "[::1]:5000/x",
+        "[::1]/x",
+        "localhost:65535/x",
         "Registry.Example.com/x",
     ],
 )
@@ -62,6 +64,9 @@ def test_good_repositories(repository: str) -> None:
         ("a/b\n", "no part of a name"),
         ("-a", "no part of a name"),
         ("bad_host.:x/ort", "no host name"),
+        ("registry.example.com:99999/ort", "ports are 1 to 65535, not 99999"),
+        ("localhost:0/ort", "ports are 1 to 65535, not 0"),
+        ("[::1]:65536/ort", "ports are 1 to 65535, not 65536"),
         ("a" * 256, "256 characters"),
         ("", "empty"),
     ],

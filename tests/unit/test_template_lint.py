@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from rendered import SOURCES
-from wishes import images, matrix
+from wishes import cell, images, matrix
 
 from ortimg.cli import cli
 from ortimg.core.template_lint import template_warnings
+from ortimg.factory.run import write_files
+from ortimg.project import load_project
 
 BAD = [
     ("RUN curl -k https://x/y", "-k: nobody checks"),
@@ -77,3 +79,14 @@ def test_render_tells_it(tmp_path: Path, option: tuple[str, ...]) -> None:
     assert result.exit_code == (1 if option else 0)
     assert "warning: templates/stages/tools.j2:2: upgrade: " in result.stderr
     assert "warning: templates" not in result.stdout
+
+
+def test_a_build_tells_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "images.yaml").write_text(images(include=[cell("1.16.2", "11.8")]))
+    stages = tmp_path / "templates" / "stages"
+    stages.mkdir(parents=True)
+    own = SOURCES.templates["stages/base.j2"] + "RUN apt-get update && apt-get upgrade -y\n"
+    (stages / "base.j2").write_text(own)
+    write_files(load_project(tmp_path))
+    line = own.count("\n")
+    assert f"warning: templates/stages/base.j2:{line}: upgrade: an upgrade makes" in capsys.readouterr().err

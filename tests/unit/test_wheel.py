@@ -55,7 +55,7 @@ def test_what_the_wheel_says_of_itself(installed: Installed) -> None:
     assert needs
     assert all("<" in need or ">=" in need for need in needs)
     entry = inside[f"ortimg-{__version__}.dist-info/entry_points.txt"].decode()
-    assert "ortimg = ortimg.cli:main" in entry
+    assert "ortimg = ortimg.__main__:main" in entry
 
 
 def test_it_is_the_wheel_that_runs(installed: Installed, tmp_path: Path) -> None:
