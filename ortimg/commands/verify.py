@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
+from ortimg.core.gpu_access import Device
 from ortimg.core.model import Tier
 from ortimg.errors import ConfigError, EnvironmentFault, ExitCode
 from ortimg.project import CONFIG_NAME, load_project
+from ortimg.records.options import device_of, device_option, record_options
+from ortimg.records.wish import RecordWish
 from ortimg.verify.report import FindingVerdict, Report, Verdict, encode, unable
 from ortimg.verify.wish import Provider, RunWish
+
+if TYPE_CHECKING:
+    from ortimg.verify.binary import Verifier
 
 SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
 
@@ -26,6 +35,8 @@ SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
     show_default=True,
     help="How far: static (files and links), load (up to 'no device', no GPU needed), run (on a GPU).",
 )
+@click.option("--gpu", is_flag=True, help="The same as --tier run: the GPU is handed in.")
+@device_option
 @click.option(
     "--timeout",
     type=click.IntRange(1, 86400),
@@ -65,12 +76,15 @@ SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
     metavar="DIR",
     help="Tier run: hold the outputs against those that another run kept.",
 )
+@record_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_context
 def verify(
     context: click.Context,
     targets: tuple[str, ...],
     tier: str,
+    gpu: bool,
+    gpu_device: str | None,
     timeout: int | None,
     model: Path | None,
     shapes: tuple[str, ...],
@@ -81,6 +95,7 @@ def verify(
     provider: str,
     save_outputs: Path | None,
     reference: Path | None,
+    record: RecordWish,
     as_json: bool,
 ) -> None:
     """Tell whether ONNX Runtime in TARGET brings up its CUDA provider, and if not, which library is at fault.
@@ -89,18 +104,23 @@ def verify(
     images.yaml ('1.16.2-*'). Tier run runs a model on the GPU, all of it, and compares with the CPU.
     Exit code 1 if a target fails, 3 if this machine cannot tell.
     """
+    project = context.find_object(Path) or Path()
     wish = RunWish(
         model, shapes, options, allow_cpu, warmup, runs, Provider(provider), save_outputs, reference
     )
-    found = _resolve(context.find_object(Path) or Path(), targets)
+    given = context.get_parameter_source("tier") is not ParameterSource.DEFAULT
+    asked = _tier(tier if given or not gpu else Tier.RUN.value, gpu, wish, gpu_device)
+    found = _resolve(project, targets)
+    record.check(len(found), sum(Path(target).is_dir() for target in found), asked, wish)
     if save_outputs is not None and len(found) > 1:
         raise ConfigError(
             "--save-outputs with several targets", hint="Give each a run and a folder of its own."
         )
-    if len(found) == 1:
-        reports = [_verify(found[0], Tier(tier), timeout, wish)]
-    else:
-        reports = [_verify_or_say_why_not(target, Tier(tier), timeout, wish) for target in found]
+    if record.bring is not None:
+        _bring(project, found[0], record, as_json)
+        return
+    task = _Task(project, asked, timeout, wish, device_of(gpu_device), record)
+    reports = [task.verify(found[0])] if len(found) == 1 else [task.say_why_not(one) for one in found]
     if as_json:
         click.echo(_as_json(reports))
     else:
@@ -109,25 +129,82 @@ def verify(
     context.exit(_exit_code(reports))
 
 
-def _verify(target: str, tier: Tier, seconds: int | None, wish: RunWish) -> Report:
+def _tier(tier: str, gpu: bool, wish: RunWish, device: str | None) -> Tier:
+    asked = Tier(tier)
+    if gpu and (asked is not Tier.RUN or wish.provider is not Provider.CUDA):
+        raise ConfigError("--gpu means tier run on the GPU", hint="Leave out --tier and --provider.")
+    if device is not None and (asked is not Tier.RUN or wish.provider is not Provider.CUDA):
+        raise ConfigError("--gpu-device chooses the GPU of tier run", hint="Add --gpu.")
+    return asked
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What to do with each target."""
+
+    project: Path
+    tier: Tier
+    seconds: int | None
+    wish: RunWish
+    device: Device
+    record: RecordWish
+
+    def verify(self, target: str) -> Report:
+        from ortimg.inputs.cache import Cache
+        from ortimg.verify.binary import get_verifier
+        from ortimg.verify.root import verify_root
+
+        verifier = get_verifier(Cache.default().root)
+        if not Path(target).is_dir():
+            return self._image(target, verifier)
+        report = verify_root(Path(target), self.tier, verifier, self.seconds, self.wish, self.device)
+        if self.record.wanted:
+            from ortimg.records.recording import record_root
+
+            record_root(self.project, Path(target), report, self.record)
+        return report
+
+    def _image(self, target: str, verifier: Verifier) -> Report:
+        from ortimg.engine.client import Engine
+        from ortimg.engine.gpus import refuse_podman
+        from ortimg.verify.image import verify_image
+
+        engine, image = Engine(), None
+        if self.tier is Tier.RUN and self.wish.provider is Provider.CUDA:
+            refuse_podman(target, self.device)
+        if self.record.wanted:
+            from ortimg.records.recording import record_image, recordable_digest, require_pushed
+
+            image = engine.inspect(target)
+            if image is not None:
+                digest = recordable_digest(target, image)
+                if self.record.push:
+                    require_pushed(target, digest)
+        report = verify_image(
+            engine, target, self.tier, verifier, self.seconds, self.wish, self.device, image
+        )
+        if image is not None:
+            record_image(engine, self.project, target, image, report, self.record)
+        return report
+
+    def say_why_not(self, target: str) -> Report:
+        """One of several targets: that it cannot be looked at does not hide the others."""
+        try:
+            return self.verify(target)
+        except EnvironmentFault as fault:
+            return unable(target, self.tier, fault.message, fault.hint or "see `ortimg engine`")
+
+
+def _bring(project: Path, target: str, wish: RecordWish, as_json: bool) -> None:
     from ortimg.engine.client import Engine
-    from ortimg.inputs.cache import Cache
-    from ortimg.verify.binary import get_verifier
-    from ortimg.verify.image import verify_image
-    from ortimg.verify.root import verify_root
+    from ortimg.records.record import row
+    from ortimg.records.recording import import_record
 
-    verifier = get_verifier(Cache.default().root)
-    if Path(target).is_dir():
-        return verify_root(Path(target), tier, verifier, seconds, wish)
-    return verify_image(Engine(), target, tier, verifier, seconds, wish)
-
-
-def _verify_or_say_why_not(target: str, tier: Tier, seconds: int | None, wish: RunWish) -> Report:
-    """One of several targets: that it cannot be looked at does not hide the others."""
-    try:
-        return _verify(target, tier, seconds, wish)
-    except EnvironmentFault as fault:
-        return unable(target, tier, fault.message, fault.hint or "see `ortimg engine`")
+    record, path = import_record(Engine(), project, target, wish)
+    if as_json:
+        click.echo(json.dumps({"schema": SCHEMA, "target": target, "file": str(path), "record": row(record)}))
+    else:
+        click.echo(f"{target}: {record.verdict.value} on {record.gpu_words}, {record.date}, kept in {path}")
 
 
 def _resolve(project: Path, targets: Iterable[str]) -> list[str]:

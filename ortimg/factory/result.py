@@ -27,7 +27,8 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     identifier: str
     result: Outcome
     image: str | None = None  # reference, where there is an image
-    tier: str | None = None  # how far it was verified
+    digest: str | None = None  # of its manifest; None: none, or the engine does not know it
+    tier: str | None = None  # how far it was verified; "run" by a verdict that is kept of this digest
     seconds: float = 0.0  # of this cell's own build; units and inputs are shared
     verify_seconds: float | None = None  # part of it that the verifier took; None: nothing ran
     bytes_total: int | None = None  # unpacked
@@ -43,6 +44,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
             "result": self.result.value,
             "tier": self.tier,
             "image": self.image,
+            "digest": self.digest,
             "seconds": round(self.seconds, 2),
             "verify_seconds": None if self.verify_seconds is None else round(self.verify_seconds, 2),
             "bytes_total": self.bytes_total,

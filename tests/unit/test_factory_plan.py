@@ -137,6 +137,7 @@ def test_json_keys_are_stable() -> None:
         "result": "built",
         "tier": "load",
         "image": "r:1.16.2-cuda11.8-cudnn8-debian12",
+        "digest": None,
         "seconds": 12.35,
         "verify_seconds": 1.01,
         "bytes_total": 2345678901,
