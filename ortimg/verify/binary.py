@@ -78,7 +78,7 @@ def _compile(compiler: list[str], sources: dict[str, bytes], target: Path) -> No
         units = sorted(str(path.relative_to(work)) for path in work.glob("verify/src/*.c"))
         out = work / "out"
         out.mkdir(mode=0o755)
-        _run([*compiler, *_FLAGS, "-o", "out/ort-verify", *units, "-ldl"], work)
+        _run([*compiler, *_FLAGS, "-o", "out/ort-verify", *units, "-ldl", "-lpthread"], work)
         shared = ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"]
         _run([*compiler, *_FLAGS, *shared, "-o", "out/libcuda.so.1", "verify/stub/libcuda.c"], work)
         try:

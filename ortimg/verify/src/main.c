@@ -9,7 +9,8 @@
 #include "options.h"
 #include "root.h"
 
-static void run_checks(struct scene *scene, enum tier tier, const struct run_wish *run) {
+static void run_checks(struct scene *scene, const struct options *options) {
+    bool run = options->tier >= TIER_RUN || options->bench.wanted;
     check_environment(scene);
     check_ort(scene);
     check_run_paths(scene);
@@ -17,7 +18,7 @@ static void run_checks(struct scene *scene, enum tier tier, const struct run_wis
     check_cuda(scene);
     check_cudnn(scene);
     check_base(scene);
-    if (tier < TIER_LOAD)
+    if (options->tier < TIER_LOAD)
         return;
     if (report_failed(scene->report, NULL)) { // no code of a system that is not as it should be
         report_add(scene->report, "load.session", SKIPPED, "cure the failures first", "not tried after the failures");
@@ -25,12 +26,14 @@ static void run_checks(struct scene *scene, enum tier tier, const struct run_wis
     }
     check_load(scene);
     check_touch(scene);
-    if (tier < TIER_RUN)
+    if (!run)
         return;
     if (report_failed(scene->report, NULL))
         report_add(scene->report, "run.session", SKIPPED, "cure the failures first", "not tried after the failures");
+    else if (options->bench.wanted)
+        check_bench(scene, options);
     else
-        check_run(scene, run);
+        check_run(scene, &options->run);
 }
 
 // A model on the CPU is no proof that it runs on a GPU.
@@ -62,7 +65,7 @@ static int enter(const struct options *options) {
                                 .model = options->run.model ? realpath(options->run.model, NULL) : NULL,
                                 .save = options->run.save ? realpath(options->run.save, NULL) : NULL,
                                 .reference = options->run.reference ? realpath(options->run.reference, NULL) : NULL,
-                                .driver = options->tier == TIER_RUN && !options->run.cpu};
+                                .driver = (options->tier == TIER_RUN || options->bench.wanted) && !options->run.cpu};
     bool unfit = false;
     const char *fault = root_enter(&entrance, options_words(options), &unfit);
     if (!unfit) {
@@ -101,7 +104,7 @@ int main(int count, char **words) {
         const char *unknown = version ? cuda_options_fit(&options.run.cuda, version) : NULL;
         if (unknown != NULL)
             options_wrong(text("--option %s", unknown));
-        run_checks(&scene, options.tier, &options.run);
+        run_checks(&scene, &options);
     }
     return tell(&report, &options);
 }

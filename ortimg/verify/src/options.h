@@ -2,6 +2,7 @@
 #ifndef ORT_VERIFY_OPTIONS_H
 #define ORT_VERIFY_OPTIONS_H
 
+#include "bench_wish.h"
 #include "cuda_options.h"
 #include "report.h"
 #include "shape.h"
@@ -25,6 +26,7 @@ struct options {
     bool json;
     int seconds; // limit of one attempt
     struct run_wish run;
+    struct bench_wish bench;
 };
 
 // Ends the program (exit 0 or 2) where there is nothing to do, or the words are wrong.

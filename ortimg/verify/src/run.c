@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cJSON.h"
+#include "cuda_settings.h"
 #include "device.h"
 #include "saved.h"
 #include "session.h"
@@ -19,7 +20,6 @@ const char step_options[] = "check the options", step_inputs[] = "make the input
 const char needs_fallback[] = "fallback to CPU EP has been explicitly disabled";
 
 static const char step_cpu_session[] = "create the CPU session";
-static const char tf32[] = "use_tf32", tf32_variable[] = "NVIDIA_TF32_OVERRIDE";
 
 // The clock does not tell more than six digits behind the point.
 static void put_time(const char *place, double time) {
@@ -29,32 +29,6 @@ static void put_time(const char *place, double time) {
 static int by_size(const void *left, const void *right) {
     double one = *(const double *)left, other = *(const double *)right;
     return (one > other) - (one < other);
-}
-
-// What the user wants, and our own where that is silent.
-static struct cuda_options complete(const struct cuda_options *wish, const char *version, bool *tf32_on) {
-    struct cuda_options all = *wish;
-    all.key.item = all.value.item = NULL;
-    all.key.count = all.value.count = 0;
-    static const char *const ours[][2] = {{"device_id", "0"}, {"cudnn_conv_algo_search", "EXHAUSTIVE"}, {tf32, "0"}};
-    for (size_t i = 0; i < wish->key.count; i++) {
-        names_add(&all.key, wish->key.item[i]);
-        names_add(&all.value, wish->value.item[i]);
-    }
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (cuda_option_value(wish, ours[i][0]) == NULL && cuda_option_known(ours[i][0], version)) {
-            names_add(&all.key, ours[i][0]);
-            names_add(&all.value, ours[i][1]);
-        }
-    for (size_t i = 0; i < all.key.count; i++)
-        put_text(text("options.%s", all.key.item[i]), all.value.item[i]);
-    bool has_option = cuda_option_known(tf32, version);
-    if (!has_option)
-        setenv(tf32_variable, "0", 0); // read when cuBLAS and cuDNN start, which is later
-    const char *variable = getenv(tf32_variable), *option = has_option ? cuda_option_value(&all, tf32) : variable;
-    *tf32_on = strcmp(option, "0") != 0 && (variable == NULL || strcmp(variable, "0") != 0);
-    put("tf32", cJSON_CreateBool(*tf32_on));
-    return all;
 }
 
 // Warm-up and timed runs; the first of all is told apart. The last one's outputs are kept.
@@ -126,7 +100,7 @@ static void *run_timed(const struct ort *ort, const struct session_wish *session
     if (session == NULL)
         return NULL;
     put_time("seconds.session", seconds_now() - start);
-    if (!feed_make(ort, session, wish->shape, wish->shapes, feed))
+    if (!feed_make(ort, session, &(struct feed_wish){.shape = wish->shape, .shapes = wish->shapes}, feed))
         return NULL;
     *out = calloc(feed->outputs + 1, sizeof **out);
     if (*out == NULL)
@@ -189,8 +163,8 @@ static bool run_with_profile(const struct ort *ort, const struct session_wish *s
     loose.profile = attempt->profile;
     void *session = session_make(ort, &loose, "create the session with a profile");
     double seconds;
-    if (session == NULL ||
-        (feed->value == NULL && !feed_make(ort, session, attempt->wish->shape, attempt->wish->shapes, feed)))
+    struct feed_wish feed_wish = {.shape = attempt->wish->shape, .shapes = attempt->wish->shapes};
+    if (session == NULL || (feed->value == NULL && !feed_make(ort, session, &feed_wish, feed)))
         return false;
     say("at run with a profile");
     return session_run(ort, session, feed, NULL, &seconds) && session_end_profile(ort, session);
@@ -226,7 +200,7 @@ static void try_on_cuda(const struct run_attempt *attempt) {
         return;
     }
     bool tf32_on;
-    struct cuda_options cuda = complete(&wish->cuda, ort.version, &tf32_on);
+    struct cuda_options cuda = cuda_settings(&wish->cuda, ort.version, &tf32_on);
     bool strict = wish->allow_cpu.count == 0;
     put("cpu_fallback", cJSON_CreateBool(!strict));
     struct session_wish session_wish = {.model = wish->model, .cuda = &cuda, .strict = strict};

@@ -75,7 +75,7 @@ void judge_run_error(struct scene *scene, const struct run_wish *wish, const str
     char *library = library_in(step->error);
     if (strcmp(step->name, step_options) == 0)
         options_wrong(text("--option %s", step->error));
-    if (strcmp(step->name, step_inputs) == 0 && starts_with(step->error, "--shape"))
+    if (strcmp(step->name, step_inputs) == 0 && starts_with(step->error, "--"))
         options_wrong(step->error);
     if (strcmp(step->name, step_reference) == 0)
         options_wrong(text("--reference: %s", step->error));
