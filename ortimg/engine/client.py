@@ -227,6 +227,39 @@ class Engine:
         finally:
             self._ask(lambda: container.remove(force=True, v=True))
 
+    @contextmanager
+    def saved(self, references: Sequence[str]) -> Iterator[tarfile.TarFile]:
+        """`docker save`: images as one OCI layout in a tar, to be read once; what they share is in it once.
+
+        Raises EnvironmentFault where the engine breaks off, CheckFailed where it has no such image.
+        """
+        from docker.errors import APIError
+        from requests.exceptions import RequestException
+
+        from ortimg.engine.tar_stream import open_tar
+
+        # The SDK's own get_image() takes one name.
+        api = self._docker.api
+        answer = self._ask(
+            lambda: api._get(api._url("/images/get"), params={"names": [*references]}, stream=True)
+        )
+
+        def chunks() -> Iterator[bytes]:
+            try:
+                yield from answer.iter_content(_CHUNK)
+            except RequestException as error:
+                raise EnvironmentFault(
+                    "the engine broke off while it handed out images", "see its log, then run the same again"
+                ) from error
+
+        with answer:
+            try:
+                api._raise_for_status(answer)
+            except APIError as error:
+                raise CheckFailed(f"the engine does not hand out an image: {error.explanation}") from error
+            with open_tar(chunks()) as tar:
+                yield tar
+
     def import_root(self, tar: Path, reference: str, changes: Sequence[str] = ()) -> Image:
         """Makes a one-layer image of a root file system's tar file, which is streamed.
 

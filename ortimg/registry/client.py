@@ -163,7 +163,11 @@ class Repository:
 
     def mount(self, digest: str, source: str) -> bool:
         """Has the registry take a blob from its own repository `source`; False where it does not."""
-        return self._uploader.mount(digest, source)[0]
+        return self._uploader.mount(digest, source)
+
+    def place(self, digest: str, mount_from: Sequence[str] = ()) -> How | None:
+        """Sees to it that a blob is there, by its digest alone: found or mounted. None: bytes are needed."""
+        return self._uploader.place(digest, mount_from)
 
     # inside
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -72,27 +73,28 @@ class Uploader:
 
     def bring(self, blob: Blob, mount_from: Sequence[str]) -> How:
         """See `Repository.upload`."""
-        if self._there(blob.digest):
-            return How.PRESENT
-        session: str | None = None
-        for source in mount_from:
-            mounted, session = self.mount(blob.digest, source)
-            if mounted:
-                return How.MOUNTED
-        self._upload(blob, session)
+        if (how := self.place(blob.digest, mount_from)) is not None:
+            return how
+        self._upload(blob)
         return How.UPLOADED
 
-    def mount(self, digest: str, source: str) -> tuple[bool, str | None]:
-        """Whether it worked; if not, the address of the upload that the registry began in its stead."""
+    def place(self, digest: str, mount_from: Sequence[str]) -> How | None:
+        """See `Repository.place`."""
+        if self._there(digest):
+            return How.PRESENT
+        return How.MOUNTED if any(self.mount(digest, source) for source in mount_from) else None
+
+    def mount(self, digest: str, source: str) -> bool:
+        """See `Repository.mount`."""
         scopes = (*self._scopes, f"repository:{source}:pull")
         try:
             answer = self._transport.send("POST", self._url, scopes, params={"mount": digest, "from": source})
         except Denied:  # no log-in reads `source`: the blob goes the long way
-            return False, None
-        if answer.status_code == requests.codes.created:
-            return True, None
-        accepted = answer.status_code == requests.codes.accepted
-        return False, self._location(answer) if accepted else None
+            return False
+        if answer.status_code == requests.codes.accepted:  # an upload was begun in its stead
+            with suppress(Unreachable, requests.RequestException):
+                self._transport.once("DELETE", self._location(answer), self._scopes)
+        return bool(answer.status_code == requests.codes.created)
 
     def _there(self, digest: str) -> bool:
         url = f"{self._transport.base}{self._path}/blobs/{digest}"
@@ -103,8 +105,9 @@ class Uploader:
             raise self._refusal(answer)
         return True
 
-    def _upload(self, blob: Blob, location: str | None) -> None:
+    def _upload(self, blob: Blob) -> None:
         attempts = self._transport.patience.attempts()
+        location: str | None = None
         offset = 0
         while True:
             try:

@@ -1,0 +1,90 @@
+"""`ortimg push`: images to a registry, alias tags last."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from ortimg.errors import ExitCode
+from ortimg.project import Project, pass_project
+
+
+@click.command()
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
+@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
+@click.option(
+    "--tier",
+    type=click.Choice(["static", "load", "run"]),
+    default="run",
+    show_default=True,
+    help="The least that an image must be verified to; `run` needs a record of a GPU run of its digest.",
+)
+@click.option(
+    "--registry-prefix",
+    "prefixes",
+    multiple=True,
+    metavar="HOST[/PATH]",
+    help="Push below this instead of to images.yaml's own registry; may be given several times.",
+)
+@click.option("--available", is_flag=True, help="A cell that is not built is listed, not a failure.")
+@click.option(
+    "--compression",
+    type=click.Choice(["built", "zstd", "gzip"]),
+    default="built",
+    show_default=True,
+    help="Pack layers anew: zstd is smaller, gzip is for old registries and engines. Changes digests.",
+)
+@click.option("--force", is_flag=True, help="Push also where the registry has the same content.")
+@click.option("--no-aliases", is_flag=True, help="Leave alias tags where they are.")
+@click.option("--plain-http", is_flag=True, help="Speak HTTP without TLS to a registry on another machine.")
+@click.option(
+    "--digests",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="digests.json",
+    show_default=True,
+    help="Where digests are written; the same as text goes beside it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@pass_project
+def push(
+    project: Project,
+    selectors: tuple[str, ...],
+    skip: tuple[str, ...],
+    tier: str,
+    prefixes: tuple[str, ...],
+    available: bool,
+    compression: str,
+    force: bool,
+    no_aliases: bool,
+    plain_http: bool,
+    digests: Path,
+    as_json: bool,
+) -> None:
+    """Push the images of the cells that SELECTOR globs name; all, if there is none.
+
+    Layers that the registry has are not sent again. Alias tags are moved when every cell has passed.
+    """
+    from ortimg.core.model import Tier
+    from ortimg.core.selectors import select
+    from ortimg.publishing import run
+    from ortimg.publishing.compression import Compression
+    from ortimg.publishing.push import Wish
+    from ortimg.publishing.result import summary
+
+    cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
+    wish = Wish(
+        tier=Tier(tier),
+        compression=Compression(compression),
+        available=available,
+        aliases=not no_aliases,
+        force=force,
+    )
+    report = run.push(project, cells, wish, prefixes=prefixes, plain_http=plain_http, digests=digests)
+    click.echo(json.dumps(report.as_data()) if as_json else summary(report).rstrip("\n"))
+    if report.exit_code is ExitCode.INTERRUPTED:
+        click.echo("interrupted", err=True)
+    if report.exit_code is not ExitCode.DONE:
+        sys.exit(report.exit_code)
