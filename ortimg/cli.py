@@ -32,6 +32,7 @@ VERBS = {
     "fetch": "Bring the inputs of a build into the cache.",
     "build": "Build images, each verified while it is built.",
     "verify": "Check an image or an unpacked root, whoever built it.",
+    "push": "Publish images: each layer once, alias tags last.",
     "engine": "See to a container engine; stop the one that was started.",
     "prune": "Give the disk back: cache, units, builder cache.",
 }
