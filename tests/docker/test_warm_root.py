@@ -1,0 +1,150 @@
+"""warm.sh in the stub world with a GPU that must compile: the order of the starts, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from stub_world import World
+from test_verifier_run_root import _can_unshare
+from warm_world import make_warm_world
+
+from ortimg.core.warm_record import Step, judge
+from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault
+from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.wish import RunWish
+from ortimg.warming.folder import SCRIPT, look, read_record
+from ortimg.warming.measure import Course, warm_root
+
+pytestmark = pytest.mark.skipif(not _can_unshare(), reason="needs root or user namespaces")
+
+ONCE = Course(RunWish(), starts=1, seconds=60)
+
+
+@pytest.fixture(scope="module")
+def verifier(request: pytest.FixtureRequest) -> Verifier:
+    return get_verifier(request.config.cache.mkdir("ortimg"))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make_warm_world(tmp_path_factory.mktemp("world") / "root")
+
+
+@pytest.fixture
+def world(sound: World, tmp_path: Path) -> World:
+    return sound.copy(tmp_path / "root")
+
+
+def test_a_root_is_warmed_and_nothing_is_left_in_it(
+    world: World, verifier: Verifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_DISABLE_PTX_JIT", "1")  # the user's own settings do not disturb
+    monkeypatch.setenv("CUDA_CACHE_PATH", "/nowhere")
+    before = sorted(world.root.rglob("*"))
+    warm_root(world.root, tmp_path / "out", verifier, ONCE)
+    assert sorted(world.root.rglob("*")) == before
+    record = read_record(tmp_path / "out")
+    expected = [Step.NO_CACHE, Step.COLD, Step.SECOND, Step.BAKED, Step.PROOF]
+    assert [start.name for start in record.attempts] == expected
+    assert [start.exit for start in record.attempts] == [1, 0, 0, 0, 0]
+    warmth = judge(record)
+    assert not warmth.native
+    assert warmth.gpu.compute == "9.0"
+    assert warmth.cold[0] > 0.1 > warmth.second[0]  # the stub sleeps while it "compiles"
+    assert look(tmp_path / "out").files == 2
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cache", "warm.json"]
+
+
+def test_where_kernels_are_native_nothing_is_done(world: World, verifier: Verifier, tmp_path: Path) -> None:
+    world.write("/etc/fake/native", "yes")
+    warm_root(world.root, tmp_path / "out", verifier, ONCE)
+    record = read_record(tmp_path / "out")
+    assert [start.name for start in record.attempts] == [Step.NO_CACHE]
+    assert judge(record).native
+    assert not (tmp_path / "out" / "cache").exists()
+
+
+def test_a_model_of_the_user_is_warmed_and_the_verifiers_too(
+    world: World, verifier: Verifier, tmp_path: Path
+) -> None:
+    model = tmp_path / "net of mine.onnx"
+    model.write_bytes(b"of no matter here")
+    course = Course(RunWish(model=model, shapes=("image=2x3x4x8",)), starts=1, seconds=60)
+    warm_root(world.root, tmp_path / "out", verifier, course)
+    record = read_record(tmp_path / "out")
+    models = [(start.name, start.report.run.model) for start in record.attempts if start.report]  # type: ignore[union-attr]
+    assert (Step.TOP_UP, "the model of ort-verify") in models
+    assert [model for name, model in models if name is Step.PROOF] == [
+        "net of mine.onnx",
+        "the model of ort-verify",
+    ]
+    assert judge(record).model == "net of mine.onnx"
+
+
+def test_a_start_that_fails_is_told_and_recorded(
+    world: World, verifier: Verifier, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world.write("/etc/fake/cuda-output", "0.7")  # not what the CPU gives
+    with pytest.raises(CheckFailed, match="the warm-up failed"):
+        warm_root(world.root, tmp_path / "out", verifier, ONCE)
+    assert "a cold start failed" in capfd.readouterr().err
+    with pytest.raises(CheckFailed, match=r"'cold' failed: run\.outputs"):
+        judge(read_record(tmp_path / "out"))
+    assert not (tmp_path / "out" / "cache").exists()
+
+
+def test_no_driver_is_the_machines_fault(world: World, verifier: Verifier, tmp_path: Path) -> None:
+    world.path("/usr/lib/libcuda.so.1").unlink()
+    world.ldconfig()
+    with pytest.raises(EnvironmentFault, match="cannot warm anything"):
+        warm_root(world.root, tmp_path / "out", verifier, ONCE)
+
+
+def test_a_wrong_option_is_wrong_usage(world: World, verifier: Verifier, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="refused its options"):
+        warm_root(world.root, tmp_path / "out", verifier, Course(RunWish(options=("nope=1",)), seconds=60))
+
+
+def test_an_earlier_record_is_not_overwritten(world: World, verifier: Verifier, tmp_path: Path) -> None:
+    (tmp_path / "out" / "cache").mkdir(parents=True)
+    with pytest.raises(ConfigError):
+        warm_root(world.root, tmp_path / "out", verifier, ONCE)
+
+
+def test_a_stop_leaves_nothing_in_the_root(world: World, verifier: Verifier, tmp_path: Path) -> None:
+    world.write("/etc/fake/hang", "yes")
+    command = ["sh", str(SCRIPT), f"--verify={verifier.program}", f"--root={world.root}"]
+    process = subprocess.Popen(
+        [*command, f"--out={tmp_path / 'out'}"], start_new_session=True, stderr=subprocess.DEVNULL
+    )
+    limit = time.monotonic() + 20
+    while not list(world.root.glob("ortimg-warm.*/empty")) and time.monotonic() < limit:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(20) == 130
+    assert list(world.root.glob("ortimg-warm.*")) == []
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--nonsense=1"],
+        ["--starts"],
+        ["--starts=0", "--verify=/bin/true", "--out=out"],
+        ["--verify=/nowhere", "--out=out"],
+        ["--verify=/bin/true"],
+        ["--verify=/bin/true", "--out=out", "--root=/nowhere"],
+        ["stray"],
+    ],
+)
+def test_the_script_alone_says_what_is_wrong(words: list[str], tmp_path: Path) -> None:
+    done = subprocess.run(["sh", SCRIPT, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("warm: ")
+    assert list(tmp_path.iterdir()) == []
