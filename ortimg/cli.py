@@ -33,6 +33,7 @@ VERBS = {
     "build": "Build images, each verified while it is built.",
     "verify": "Check an image or an unpacked root, whoever built it.",
     "push": "Publish images: each layer once, alias tags last.",
+    "warm": "Bake what a GPU's driver compiles into an image, for a quick first start.",
     "engine": "See to a container engine; stop the one that was started.",
     "prune": "Give the disk back: cache, units, builder cache.",
 }
