@@ -14,6 +14,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
 from ortimg.errors import EnvironmentFault
+from ortimg.inputs.authorities import VARIABLES, authorities
 
 Progress = Callable[[int, int | None], None]  # bytes done, bytes in all if known
 CHUNK = 1 << 18
@@ -110,6 +111,7 @@ class Downloader:
     def _transfer(self, url: str, target: Path, progress: Progress | None) -> str:
         digest, done = hashlib.sha256(), 0
         with requests.Session() as session:
+            session.verify = authorities()
             adapter = HTTPAdapter(max_retries=self._retry)
             session.mount("http://", adapter)
             session.mount("https://", adapter)
@@ -117,6 +119,9 @@ class Downloader:
                 response = session.get(
                     url, stream=True, timeout=self._timeout, headers={"Accept-Encoding": "identity"}
                 )
+            except requests.exceptions.SSLError as error:
+                hint = f"name the certificates of your authority in {VARIABLES[0]} or {VARIABLES[-1]}"
+                raise Unreachable(f"{url}: {cause(error)}", hint) from error
             except requests.RequestException as error:
                 raise Unreachable(f"{url}: {cause(error)}", "check the network, then try again") from error
             with response, target.open("wb") as file:

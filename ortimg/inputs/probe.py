@@ -15,6 +15,7 @@ from ortimg.core.mirrors import RELEASES, Reference, registry_problem
 from ortimg.core.model import Cell
 from ortimg.core.problems import quote
 from ortimg.errors import ConfigError
+from ortimg.inputs.authorities import authorities
 from ortimg.inputs.download import cause
 from ortimg.registry.trust import is_plain
 
@@ -90,9 +91,11 @@ def probe(releases: str | None = None, hub: str = HUB, seconds: float = 3) -> Up
         key: f"{urlsplit(url).netloc}: no answer in {seconds:g} s" for key, url in urls.items()
     }
 
+    verify = authorities()
+
     def ask(key: str, url: str) -> None:
         try:
-            requests.head(url, timeout=seconds, allow_redirects=False)
+            requests.head(url, timeout=seconds, allow_redirects=False, verify=verify)
         except requests.RequestException as error:
             reasons[key] = f"{urlsplit(url).netloc}: {cause(error)}"
         else:

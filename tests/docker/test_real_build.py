@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 from real import IDENTIFIER, LDCONFIG, MARK, ROOT, RealCell, changed, ortimg
+from requests.certs import where
 
 from ortimg.engine.client import Engine
 from ortimg.errors import ExitCode
+from ortimg.inputs.authorities import VARIABLES
 from ortimg.sources import builtin_templates
 
 pytestmark = [pytest.mark.engine, pytest.mark.inputs]
@@ -170,16 +172,19 @@ def test_what_is_out_of_reach(engine: Engine, project: OwnProject) -> None:
 # A proxy
 
 
-def test_a_proxy_of_this_machine_is_in_no_image(project: OwnProject, tmp_path: Path) -> None:
+def test_proxy_and_certificates_of_this_machine_are_in_no_image(project: OwnProject, tmp_path: Path) -> None:
     """Docker gives the proxy of its settings to every build, and its address may hold a password."""
     secret = "http://user:swordfish@127.0.0.1:9"
     (tmp_path / "docker").mkdir()
     proxies = dict.fromkeys(("httpProxy", "httpsProxy", "ftpProxy", "noProxy"), secret)
     (tmp_path / "docker" / "config.json").write_text(json.dumps({"proxies": {"default": proxies}}))
     names = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")
+    authority = tmp_path / "swordfish.pem"
+    authority.write_bytes(Path(where()).read_bytes())
     environment = {
         **os.environ,
         **dict.fromkeys(names, secret),
+        **dict.fromkeys((*VARIABLES, "PIP_CERT"), str(authority)),
         "DOCKER_CONFIG": str(tmp_path / "docker"),
     }
     (name,) = project.configure("debian12")
@@ -193,6 +198,9 @@ def test_a_proxy_of_this_machine_is_in_no_image(project: OwnProject, tmp_path: P
         assert "NVIDIA_VISIBLE_DEVICES" in shown
         assert "swordfish" not in shown
     assert "swordfish" not in done.stdout + done.stderr
+    look = ["docker", "run", "--rm", "--network", "none", project.image(name), "sh", "-c"]
+    look.append("grep -rls swordfish /etc /usr/local /usr/share /root /opt; find / -xdev -name 'swordfish*'")
+    assert subprocess.run(look, capture_output=True, text=True, check=False).stdout == ""
 
 
 # Interrupts

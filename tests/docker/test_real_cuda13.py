@@ -5,6 +5,8 @@ ONNX Runtime itself comes up without any cuDNN there, so all that tells of a mis
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,18 @@ def test_the_provider_needs_the_whole_stub(cuda13: RealCell, tmp_path: Path) -> 
     compile_library(source, stub / "libcuda.so.1", "-Wl,-soname,libcuda.so.1")
     text = last_lines(cuda13.build(cuda13.dockerfile, tmp_path, {"cuda-stub": str(stub)}))
     assert "cuTensorMapEncodeTiled" in text
+
+
+def test_an_image_made_without_cudnn_passes_with_a_word(cuda13: RealCell, tmp_path: Path) -> None:
+    """The verifier's side of `cudnn: none`: no file of cuDNN, and a manifest that says so."""
+    head, _, rest = cuda13.dockerfile.partition("COPY --link <<'EOF' /usr/share/ortimg/manifest.json\n")
+    promised, end, tail = rest.partition("\nEOF\n")
+    data = json.loads(promised)
+    data["cudnn"] = None
+    for names in (data["ort"]["dlopened"], data["cuda"]["libraries"]):
+        names[:] = [name for name in names if not name.startswith("libcudnn")]
+    promise = f"COPY --link <<'EOF' /usr/share/ortimg/manifest.json\n{json.dumps(data)}{end}"
+    outcome = cuda13.build(without(replace(cuda13, dockerfile=head + promise + tail), "libcudnn*"), tmp_path)
+    assert outcome.ok, outcome.failure
+    said = (tmp_path / "build.log").read_text()
+    assert "no cuDNN, as the image's manifest says: Conv not available" in said

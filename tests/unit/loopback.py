@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import ssl
 import struct
 import tarfile
 import threading
@@ -12,6 +13,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 Answer = Callable[["Handler"], None]
 
@@ -54,9 +56,21 @@ class Server(ThreadingHTTPServer):
         self.answers: dict[str, Answer] = {}
         self.asked: list[str] = []
 
+        self.scheme = "http"
+
+    def speak_tls(self, certificate: Path, key: Path) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+        self.scheme = "https"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if self.scheme == "http":  # of TLS: a client that refuses the certificate, as it should
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+        return f"{self.scheme}://127.0.0.1:{self.server_port}"
 
 
 @contextmanager
