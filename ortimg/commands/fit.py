@@ -19,9 +19,9 @@ from ortimg.core.problems import quote
 from ortimg.core.rules import Rules
 from ortimg.core.selectors import select
 from ortimg.core.versions import is_version
-from ortimg.data import read_catalogue, read_host_facts
+from ortimg.data import read_host_facts
 from ortimg.errors import ConfigError, ExitCode
-from ortimg.project import CONFIG_NAME, Project, load_project
+from ortimg.project import CONFIG_NAME, Project, load_project, own_catalogue
 
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
 REPOSITORY = "onnxruntime-gpu"  # with --all, outside a project
@@ -76,7 +76,8 @@ def fit(
     facts = read_host_facts()
     host = _host(GpuNames(facts), driver, gpus, glibc, here)
     if whole:
-        index, repository = Index(read_catalogue()), REPOSITORY
+        index = Index(own_catalogue(context.find_object(Path) or Path()))
+        repository = REPOSITORY
         rules = Rules(index)
         cells = select(every_cell(index, rules, wish.cudnn), selectors)
     else:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
-from ortimg.core.cautions import cautions
 from ortimg.core.config import AXES
 from ortimg.core.model import Cell, Exclusion
 from ortimg.core.selectors import select
 from ortimg.core.shards import Shard, gigabytes, parse_size, shards_for
 from ortimg.options import shard_option, take_shard
-from ortimg.project import Project, pass_project
+from ortimg.project import Project, pass_project, project_warnings
 
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
 
@@ -43,11 +42,12 @@ def list(
     """
     cells = take_shard(select(project.plan.cells, selectors, skip, project.plan.excluded), shard)
     shards = shards_for(cells, parse_size(max_disk)) if max_disk is not None else ()
+    warnings = project_warnings(project, cells)
     if not as_json:
-        for text, names in cautions(cells).items():
+        for text, names in warnings.items():
             click.echo(f"warning: {', '.join(names)}: {text}", err=True)
     if as_json:
-        data = as_data(cells, project.plan.excluded)
+        data = as_data(cells, project.plan.excluded, warnings)
         if max_disk is not None:
             data["shards"] = [_shard_data(row) for row in shards]
         click.echo(json.dumps(data))
@@ -59,7 +59,9 @@ def list(
         click.echo(_table(cells), nl=False)
 
 
-def as_data(cells: Sequence[Cell], excluded: Sequence[Exclusion]) -> dict[str, object]:
+def as_data(
+    cells: Sequence[Cell], excluded: Sequence[Exclusion], warnings: Mapping[str, Sequence[str]]
+) -> dict[str, object]:
     """What `--json` prints."""
     return {
         "schema": SCHEMA,
@@ -80,7 +82,7 @@ def as_data(cells: Sequence[Cell], excluded: Sequence[Exclusion]) -> dict[str, o
             for row in excluded
         ],
         "warnings": [
-            {"identifier": name, "warning": text} for text, names in cautions(cells).items() for name in names
+            {"identifier": name, "warning": text} for text, names in warnings.items() for name in names
         ],
     }
 

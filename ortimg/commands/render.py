@@ -7,7 +7,7 @@ import click
 from ortimg.core.drift import find_drift, unified_diff
 from ortimg.errors import CheckFailed
 from ortimg.generated import read_generated, write_generated
-from ortimg.project import Project, pass_project
+from ortimg.project import Project, pass_project, project_warnings
 from ortimg.rendering import render_project, template_faults
 
 
@@ -19,6 +19,8 @@ def render(project: Project, check: bool) -> None:
     wanted = render_project(project)
     for text in template_faults(project):
         click.echo(f"warning: {text}", err=True)
+    for text, names in project_warnings(project, project.plan.cells).items():
+        click.echo(f"warning: {', '.join(names)}: {text}", err=True)
     present = read_generated(project.root)
     drift = find_drift(wanted, present)
     if check:

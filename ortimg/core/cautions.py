@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortimg.core.abi import stack_warning
-from ortimg.core.cudnn import CAUTION, NO_CUDNN
-from ortimg.core.model import Cell, CudaSet
+from ortimg.core.cudnn import without_cudnn
+from ortimg.core.model import Cell
 
 
 def cautions(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
@@ -18,10 +18,3 @@ def cautions(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
             if text:
                 found[text] = (*found.get(text, ()), cell.identifier)
     return found
-
-
-def without_cudnn(cuda_set: CudaSet) -> str | None:
-    """What an image without cuDNN cannot do; None where it has it."""
-    if cuda_set.cudnn != NO_CUDNN:
-        return None
-    return f"{CAUTION}: there is no cuDNN, and models that need it fail when they run"

@@ -63,6 +63,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     include: tuple[IncludeRow, ...] = ()
     exclude: tuple[ExcludeRow, ...] = ()
     mirrors: Mirrors = NO_MIRRORS
+    gpus: tuple[Wish, ...] = ()  # names or compute capabilities; core/gpu_wishes.py
     tags: tuple[tuple[str, Wish], ...] = ()  # name or rule → identifier or glob; core/aliases.py
 
 
@@ -125,6 +126,7 @@ def _build(document: strict_yaml.Document, filename: str) -> Config:
         include=tuple(include),
         exclude=tuple(exclude),
         mirrors=Mirrors(releases=origins.get("releases"), registry=origins.get("registry")),
+        gpus=tuple(_wish(document, value, ("gpus", i)) for i, value in enumerate(data.get("gpus") or [])),
         tags=tuple(
             (tag, _wish(document, value, ("tags", tag))) for tag, value in (data.get("tags") or {}).items()
         ),

@@ -42,7 +42,7 @@ def fit(cells: Sequence[Cell], host: Host, drivers: Drivers) -> tuple[Answer, ..
     judged: dict[_Pair, _Judged] = {}
     for cell in cells:
         if _pair(cell) not in judged:
-            judged[_pair(cell)] = _judge(findings(_loaded(cell), cell.cuda_set, host, drivers))
+            judged[_pair(cell)] = _judge(findings(loaded(cell), cell.cuda_set, host, drivers))
     good: dict[_Pair, dict[str, Cell]] = {}  # pairs that fit → their cells by base
     for cell in cells:
         if judged[_pair(cell)].verdict in (Verdict.NATIVE, Verdict.JIT):
@@ -65,7 +65,7 @@ def _pair(cell: Cell) -> _Pair:
     return (cell.release.key, cell.cuda_set.key, cell.flavour.python is not None)
 
 
-def _loaded(cell: Cell) -> OrtRelease:
+def loaded(cell: Cell) -> OrtRelease:
     """What the cell holds: a Python flavour holds the wheel, a build of its own."""
     release = cell.release
     if cell.flavour.python is None or release.wheel is None or release.wheel.gpu is None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from ortimg.core.abi import host_too_old, stack_warning
-from ortimg.core.cautions import without_cudnn
+from ortimg.core.cudnn import without_cudnn
 from ortimg.core.drivers import Driver, Drivers, Runs
 from ortimg.core.gpu import Capability, Match, architecture, match
 from ortimg.core.gpu_names import Gpu

@@ -72,8 +72,7 @@ def with_own_rows(catalogue: Catalogue, texts: Mapping[str, str]) -> Catalogue:
     lines: list[str] = []
     for name, text in sorted(texts.items()):
         if name not in _SECTIONS:
-            known = near(name, _SECTIONS) or f"; there are {', '.join(_SECTIONS)}"
-            lines.append(f"{FOLDER}/{name}:1: no file of the catalogue is called so{known}")
+            lines.append(f"{FOLDER}/{name}:1: {_not_for_projects(name)}")
             continue
         reader = _Reader(strict_yaml.read(text, ("int", "bool")), name)
         catalogue = reader.add_to(catalogue)
@@ -82,6 +81,16 @@ def with_own_rows(catalogue: Catalogue, texts: Mapping[str, str]) -> Catalogue:
     if lines:
         raise ConfigError(*lines)
     return catalogue
+
+
+def _not_for_projects(name: str) -> str:
+    there = ", ".join(_SECTIONS)
+    if name in ("gpus.yaml", "drivers.yaml"):
+        return (
+            f"GPUs and drivers come with ortimg alone; a project adds to {there}. "
+            "Say a compute capability, such as 12.0, for a GPU without a name here"
+        )
+    return f"no file of the catalogue is called so{near(name, _SECTIONS) or f'; there are {there}'}"
 
 
 class _Reader:

@@ -12,8 +12,8 @@ import jinja2
 import msgspec
 
 from ortimg.core.bake import bake_file
-from ortimg.core.cautions import without_cudnn
 from ortimg.core.content import stage_fault
+from ortimg.core.cudnn import without_cudnn
 from ortimg.core.mirrors import TOOLS_IMAGE
 from ortimg.core.model import Cell, Flavour, OrtRelease, dlopened
 from ortimg.errors import ConfigError

@@ -161,6 +161,85 @@ def test_every_fault_of_every_file_at_once(tmp_path: Path) -> None:
     ]
 
 
+PYTHON = f"""\
+python_releases:
+  - version: "1.99.0"
+    cuda_major: 11
+    files:
+      - {{python: "3.11", filename: onnxruntime_gpu-1.99.0-cp311-cp311-linux_x86_64.whl, sha256: {SHA}, size: 5}}
+python_sets:
+  - python: "3.11"
+    numpy: 3
+    files:
+      - {{requirement: numpy==3.0.0, filename: numpy-3.0.0-py3-none-any.whl, sha256: {SHA}, size: 5}}
+"""
+
+
+def test_tomorrows_wheel_and_what_it_imports(tmp_path: Path) -> None:
+    folder = project(tmp_path, ort=RELEASE, python=PYTHON)
+    wish = cell("1.99.0", "11.8", flavour="python3.11")
+    (folder / "images.yaml").write_text(images(include=[wish]))
+    identifier = "1.99.0-cuda11.8-cudnn8-debian12-python3.11"
+    assert ortimg(folder, "list").stdout == f"{identifier}\n"
+    assert ortimg(folder, "render").exit_code == 0
+    text = (folder / "dockerfiles" / identifier / "Dockerfile").read_text()
+    assert f"onnxruntime-gpu==1.99.0 --hash=sha256:{SHA}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('python: "3.11", filename', "python: 3.11, filename", 'write "3.11"'),
+        (SHA, "abc", '"abc" is no sha256'),
+        ("numpy: 3", 'numpy: "3"', "a number without quotes belongs here"),
+        ("requirement: numpy==3.0.0", 'requirement: "numpy; rm"', "is no plain name"),
+        ("python_sets:", "python_set:", 'did you mean "python_sets"?'),
+    ],
+)
+def test_faults_of_rows_about_python(old: str, new: str, expected: str) -> None:
+    assert old in PYTHON
+    found = faults(python=PYTHON.replace(old, new, 1))
+    assert all(line.startswith("catalogue/python.yaml:") for line in found)
+    assert any(expected in line for line in found), found
+
+
+CUDA = f"""\
+cuda_sets:
+  - cuda: "11.9"
+    cudnn: "8"
+    cudnn_version: "8.9.9.1"
+    wheels:
+      - requirement: a==1
+        filename: a-1.whl
+        sha256: {SHA}
+        size: 5
+        libraries: [libcublasLt.so.11, libcudart.so.11.0]
+"""
+
+
+def test_another_set_of_cuda_libraries(tmp_path: Path) -> None:
+    folder = project(tmp_path, ort=RELEASE, cuda=CUDA)
+    (folder / "images.yaml").write_text(images(include=[cell("1.99.0", "11.9")]))
+    assert ortimg(folder, "list").stdout == "1.99.0-cuda11.9-cudnn8-debian12\n"
+    assert any('"none" is no version' in line for line in faults(cuda=CUDA.replace('"8"', '"none"')))
+
+
+def test_fit_knows_ones_own_rows(tmp_path: Path) -> None:
+    folder = project(tmp_path, ort=RELEASE, bases=BASE)
+    result = ortimg(folder, "fit", "--all", "--ort", "1.99.0", "--driver", "520.61.05")
+    assert "1.99.0-cuda11.8-cudnn8-" in result.stdout
+    assert "own1" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["gpus", "drivers"])
+def test_facts_that_are_not_for_a_project(tmp_path: Path, name: str) -> None:
+    result = ortimg(project(tmp_path, **{name: "x: y"}), "list")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        f"catalogue/{name}.yaml:1: GPUs and drivers come with ortimg alone; a project"
+    )
+
+
 def test_an_empty_file_or_one_of_comments_says_nothing(tmp_path: Path) -> None:
     folder = project(tmp_path, ort=RELEASE, bases=BASE, cuda="# later\n")
     result = ortimg(folder, "list")
