@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
 
@@ -20,6 +21,19 @@ from ortimg.project import Project, pass_project
 )
 @click.option("--fail-fast", is_flag=True, help="End the build with the first cell that fails.")
 @shard_option
+@click.option(
+    "--builder", metavar="NAME", help="A buildx builder of any driver, instead of the engine's own."
+)
+@click.option(
+    "--units", metavar="REGISTRY/PATH", help="With --builder: share heavy layers through a registry."
+)
+@click.option("--load", is_flag=True, help="With --builder: send the images to the engine here.")
+@click.option(
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With --builder: write the images as OCI layouts.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @pass_project
 def build(
@@ -29,6 +43,10 @@ def build(
     available: bool,
     fail_fast: bool,
     shard: str | None,
+    builder: str | None,
+    units: str | None,
+    load: bool,
+    output: Path | None,
     as_json: bool,
 ) -> None:
     """Build the cells that SELECTOR globs name; all, if there is none.
@@ -38,6 +56,7 @@ def build(
     from ortimg.core.selectors import select
     from ortimg.factory.result import SCHEMA
     from ortimg.factory.run import run
+    from ortimg.factory.site import Wish
     from ortimg.factory.summary import summary
 
     cells = take_shard(select(project.plan.cells, selectors, skip, project.plan.excluded), shard)
@@ -45,7 +64,8 @@ def build(
         if as_json:
             click.echo(json.dumps({"schema": SCHEMA, "cells": []}))
         return
-    report = run(project, cells, available=available, fail_fast=fail_fast)
+    wish = Wish(builder=builder, units=units, load=load, output=output)
+    report = run(project, cells, available=available, fail_fast=fail_fast, wish=wish)
     if as_json:
         click.echo(json.dumps(report.as_data()))
     else:

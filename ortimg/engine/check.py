@@ -32,8 +32,41 @@ def check_engine() -> EngineInfo:
     return judge(ask_engine(), os.environ.get("DOCKER_BUILDKIT"))
 
 
+def check_client() -> None:
+    """Raises EnvironmentFault unless there is a client with a good buildx: enough for a builder elsewhere."""
+    facts = ask_engine()
+    _judge_client(facts, os.environ.get("DOCKER_BUILDKIT"))
+    _judge_buildx(facts)
+
+
 def judge(facts: EngineFacts, buildkit: str | None = None) -> EngineInfo:
     """Judges `facts`; `buildkit` is the value of DOCKER_BUILDKIT."""
+    _judge_client(facts, buildkit)
+    if facts.forbidden:
+        raise EnvironmentFault(
+            f"this user may not use the container engine: {facts.fault}",
+            "run: sudo usermod -aG docker $USER, and log in again (or run as root)",
+        )
+    if not facts.server:
+        raise unanswered("no container engine answers", facts.fault or "", facts.endpoint)
+    if not at_least(facts.server, MIN_ENGINE):
+        raise EnvironmentFault(
+            f"Docker Engine {facts.server} is too old, >= {dotted(MIN_ENGINE)} is needed: {WHY}",
+            "upgrade it, or stop it and run `make engine`",
+        )
+    _judge_buildx(facts)
+    root = Path(facts.data_root) if facts.data_root else None
+    return EngineInfo(
+        client=facts.client or "",
+        server=facts.server,
+        buildx=facts.buildx or "",
+        containerd_store=facts.containerd_store,
+        data_root=root,
+        free_bytes=_free_bytes(root) if root and _is_local(facts.endpoint) else None,
+    )
+
+
+def _judge_client(facts: EngineFacts, buildkit: str | None) -> None:
     if facts.client is None:
         raise EnvironmentFault(
             "there is no docker command on PATH", "install it (as root on Debian or Ubuntu: `make engine`)"
@@ -48,18 +81,9 @@ def judge(facts: EngineFacts, buildkit: str | None = None) -> EngineInfo:
             f"DOCKER_BUILDKIT={buildkit} asks for the classic builder, ortimg needs BuildKit: {WHY}",
             "unset DOCKER_BUILDKIT",
         )
-    if facts.forbidden:
-        raise EnvironmentFault(
-            f"this user may not use the container engine: {facts.fault}",
-            "run: sudo usermod -aG docker $USER, and log in again (or run as root)",
-        )
-    if not facts.server:
-        raise unanswered("no container engine answers", facts.fault or "", facts.endpoint)
-    if not at_least(facts.server, MIN_ENGINE):
-        raise EnvironmentFault(
-            f"Docker Engine {facts.server} is too old, >= {dotted(MIN_ENGINE)} is needed: {WHY}",
-            "upgrade it, or stop it and run `make engine`",
-        )
+
+
+def _judge_buildx(facts: EngineFacts) -> None:
     if not at_least(facts.buildx, MIN_BUILDX):
         found = (
             f"buildx {facts.buildx} is too old"
@@ -67,15 +91,6 @@ def judge(facts: EngineFacts, buildkit: str | None = None) -> EngineInfo:
             else "the docker client finds no buildx plugin"
         )
         raise EnvironmentFault(f"{found}, >= {dotted(MIN_BUILDX)} is needed: {WHY}", "run `make engine`")
-    root = Path(facts.data_root) if facts.data_root else None
-    return EngineInfo(
-        client=facts.client,
-        server=facts.server,
-        buildx=facts.buildx or "",
-        containerd_store=facts.containerd_store,
-        data_root=root,
-        free_bytes=_free_bytes(root) if root and _is_local(facts.endpoint) else None,
-    )
 
 
 def require_free_space(path: Path, need_bytes: int, what: str = "") -> None:

@@ -6,6 +6,7 @@ import re
 
 MIN_ENGINE = (25, 0)
 MIN_BUILDX = (0, 13)
+MIN_BUILDKIT = (0, 12)  # of a builder that is not the engine's own; Engine 25 has 0.12 inside
 WHY = "heredocs, COPY --link, ADD --checksum and named contexts need it"
 
 Version = tuple[int, ...]

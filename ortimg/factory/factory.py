@@ -22,20 +22,22 @@ from ortimg.core.disk_need import PARALLEL_BUILDS
 from ortimg.core.model import Cell
 from ortimg.core.render import dockerfile_path
 from ortimg.engine.buildx import BuildOutcome
-from ortimg.engine.client import Engine
 from ortimg.engine.failure import BuildFailure
 from ortimg.engine.live import LiveTable
 from ortimg.factory.asking import asks, at_once
-from ortimg.factory.disk import prune_intermediates
+from ortimg.factory.delivery import Delivery
 from ortimg.factory.images import CellImage, Identities, UnitImage, cell_image, root_reference
 from ortimg.factory.result import CellResult, Outcome
-from ortimg.factory.steps import Builder
+from ortimg.factory.steps import Builder, cell_contexts
+from ortimg.factory.stores import Store, Target
 from ortimg.inputs.cache import StoppedError
 from ortimg.inputs.fetch import Fetcher
 from ortimg.inputs.result import Fetched, Kind, Missing
 
 WAITING = 64  # threads that wait for inputs and units; they cost nothing
 ARCHIVE_KINDS = {Unit.CUDA: Kind.CUDA, Unit.ORT: Kind.ORT, Unit.DEVEL: Kind.HEADERS}
+
+HeavyBuild = Callable[[Target, Callable[[str], None]], BuildOutcome]
 
 T = TypeVar("T")
 
@@ -68,7 +70,9 @@ class Factory:
         context: Mapping[str, str],  # path → text of the build context
         tools_requirements: Path,
         tools_image: str,
-        engine: Engine,
+        store: Store,
+        delivery: Delivery,
+        handed: Callable[[str], str | None],  # image of this machine → context for a builder elsewhere
         fetcher: Fetcher,
         builder: Builder,
         table: LiveTable,
@@ -82,7 +86,9 @@ class Factory:
         self._context = context
         self._tools_requirements = tools_requirements
         self._tools_image = tools_image
-        self._engine = engine
+        self._store = store
+        self._delivery = delivery
+        self._handed = handed
         self._fetcher = fetcher
         self._builder = builder
         self._table = table
@@ -165,22 +171,30 @@ class Factory:
         )
         for wait in waits.values():
             self._wait(wait)
-        base_reference = _stands_in(base) if base_image is None else self._wait(base_image)
+        base_source = (
+            self._upstream(base) if base_image is None else self._store.source(self._wait(base_image))
+        )
+        tags = self._tags(cell)
         with self._turns:
             self._check_cancelled()
             began = time.monotonic()
             self._table.start(cell.identifier)
             outcome, verify_seconds = self._builder.cell(
-                image, self._tags(cell), base_reference, lambda step: self._table.step(cell.identifier, step)
+                image,
+                cell_contexts(image, base_source, self._store.source),
+                self._delivery.target(tags),
+                lambda step: self._table.step(cell.identifier, step),
             )
-        if not outcome.ok:
-            self._forget(self._tags(cell), image.content)
+        if outcome.ok:
+            self._delivery.keep(tags)
+        else:
+            self._delivery.discard(tags, image.content)
         self._check(outcome)
         return self._end(
             cell,
             Outcome.BUILT,
             began,
-            image=self._reference(cell),
+            image=self._delivery.place(self._reference(cell)),
             tier="load",
             verify_seconds=verify_seconds,
             origins=image.identities.origins,
@@ -188,16 +202,16 @@ class Factory:
 
     def _same(self, image: CellImage) -> CellResult | None:
         cell = image.cell
-        there = self._engine.inspect(self._reference(cell))
+        there = self._delivery.find(self._reference(cell))
         if there is None or there.labels.get("ortimg.content") != image.content:
             return None
         for tag in self._tags(cell):
             if tag not in there.references:
-                self._engine.tag(self._reference(cell), tag)
+                self._delivery.alias(self._reference(cell), tag)
         return CellResult(
             identifier=cell.identifier,
             result=Outcome.UNCHANGED,
-            image=self._reference(cell),
+            image=self._delivery.place(self._reference(cell)),
             tier=there.labels.get("ortimg.tier"),
             origins=image.identities.origins,
         )
@@ -214,25 +228,26 @@ class Factory:
         self, unit: UnitImage, archive: Callable[[], Fetched] | None, below: Future[str] | None
     ) -> Future[str]:
         def build() -> str:
-            if self._engine.inspect(unit.reference) is None:
+            if not self._store.has(unit.reference):
                 tools, read = self._tools(), archive() if archive else None
-                under = self._wait(below) if below else None
+                under = self._store.source(self._wait(below)) if below else None
                 self._heavy(
-                    unit.reference, lambda on_step: self._builder.unit(unit, read, tools, under, on_step)
+                    unit.reference,
+                    lambda target, on_step: self._builder.unit(unit, read, tools, under, target, on_step),
                 )
             return unit.reference
 
         return self._shared(unit.reference, build)
 
     def _tools(self) -> str | None:
-        """Image that stands in for the tools stage; None: Docker Hub has the stage's own."""
+        """Context that stands in for the tools stage; None: Docker Hub has the stage's own."""
 
         def fetch() -> Fetched:
             return self._fetched(self._fetcher.tools(self._tools_image, self._tools_requirements))
 
         tools = self._fetcher.known_tools(self._tools_image, self._tools_requirements) or fetch()
         root = self._root("tools", tools, fetch)
-        return _stands_in(tools) if root is None else self._wait(root)
+        return self._upstream(tools) if root is None else self._store.source(self._wait(root))
 
     def _root(self, name: str, root: Fetched, read: Callable[[], Fetched]) -> Future[str] | None:
         if not root.files:
@@ -240,9 +255,11 @@ class Factory:
         reference = root_reference(name, root.identity)
 
         def build() -> str:
-            if self._engine.inspect(reference) is None:
+            if not self._store.has(reference):
                 tar = read()
-                self._heavy(reference, lambda on_step: self._builder.root(reference, tar, on_step))
+                self._heavy(
+                    reference, lambda target, on_step: self._builder.root(reference, tar, target, on_step)
+                )
             return reference
 
         return self._shared(reference, build)
@@ -251,60 +268,60 @@ class Factory:
         """A base that the engine pulls, with what the flavour adds, once for all cells that stand on it."""
         if not cell.base.packages_for(cell.flavour):
             return None
-        image = cell.base.image
         content = base_content(self._files[dockerfile_path(cell)], base.identity)
         reference = root_reference(f"base-{cell.base_key}", content)
 
         def build() -> str:
-            if self._engine.inspect(reference) is None:
+            if not self._store.has(reference):
+                source = self._upstream(base)
                 self._heavy(
                     reference,
-                    lambda on_step: self._builder.base(reference, cell, image, base.image or image, on_step),
+                    lambda target, on_step: self._builder.base(reference, cell, source, target, on_step),
                 )
             return reference
 
         return self._shared(reference, build)
 
-    def _heavy(self, reference: str, build: Callable[[Callable[[str], None]], BuildOutcome]) -> None:
+    def _upstream(self, image: Fetched) -> str | None:
+        """Context in place of an image that no build here makes; None: the builder pulls the stage's own."""
+        name = image.image or image.identity
+        if (source := self._handed(name)) is not None:
+            return source
+        return f"docker-image://{name}" if name != image.identity else None  # this machine has another mirror
+
+    def _heavy(self, reference: str, build: HeavyBuild) -> None:
         """Build what cells share; a second run on this machine waits for it instead of doing the same."""
         name = reference.rpartition("/")[2]
         try:
             with self._locked(f"image/{name.replace(':', '-')}", self._builder.cancel):
-                if self._engine.inspect(reference) is None:
+                if not self._store.has(reference):
                     self._build_heavy(reference, name, build)
         except StoppedError:
             raise BrokenError("interrupted", environment=True) from None
 
-    def _build_heavy(
-        self, reference: str, name: str, build: Callable[[Callable[[str], None]], BuildOutcome]
-    ) -> None:
+    def _build_heavy(self, reference: str, name: str, build: HeavyBuild) -> None:
         with self._turns:
             self._check_cancelled()
             self._table.start(name)
-            outcome = build(lambda step: self._table.step(name, step))
+            outcome = build(self._store.target(reference), lambda step: self._table.step(name, step))
         if self._made_meanwhile(reference, outcome):
             outcome = dataclasses.replace(outcome, failure=None, ok=True)
-        if not outcome.ok:
-            self._engine.remove(reference)
+        if outcome.ok:
+            self._store.keep(reference)
+        else:
+            self._store.discard(reference)
         with self._mutex:
             self.timing.units += outcome.seconds
         self._table.finish(name, "built" if outcome.ok else "failed")
         # Now, before a cell stands on the builder's own copy of the unit and so keeps it beside the image's.
-        prune_intermediates(self._engine)
+        self._store.tidy()
         self._check(outcome, f"{name}: ")
 
     def _made_meanwhile(self, reference: str, outcome: BuildOutcome) -> bool:
         """Another run made the same image at the same time and was faster: its name tells its content."""
         failure = outcome.failure
         words = f'image "{reference}": already exists'
-        return failure is not None and words in str(failure) and self._engine.inspect(reference) is not None
-
-    def _forget(self, tags: Sequence[str], content: str) -> None:
-        """Take back names that a failed build gave: the engine names an image before it has unpacked it."""
-        for tag in tags:
-            there = self._engine.inspect(tag)
-            if there is not None and there.labels.get("ortimg.content") == content:
-                self._engine.remove(tag)
+        return failure is not None and words in str(failure) and self._store.has(reference)
 
     def _shared(self, name: str, job: Callable[[], str]) -> Future[str]:
         """Run `job` once, whoever asks; in a thread of its own, so that it waits in nobody's way."""
@@ -371,11 +388,6 @@ class Factory:
 
     def _tags(self, cell: Cell) -> list[str]:
         return [f"{self._repository}:{tag}" for tag in (cell.identifier, *cell.tags)]
-
-
-def _stands_in(image: Fetched) -> str | None:
-    """The image that replaces a stage's own, where this machine has another mirror; None: the stage's own."""
-    return image.image if image.image != image.identity else None
 
 
 def _fill(future: Future[str], job: Callable[[], str]) -> None:

@@ -10,17 +10,19 @@ from pathlib import Path
 import click
 import msgspec
 
+from ortimg.core.disk_need import download_need
 from ortimg.core.drift import find_drift
 from ortimg.core.lock import merge, planned
 from ortimg.core.model import Cell
 from ortimg.core.render import DOCKERFILES
-from ortimg.engine.check import check_engine
-from ortimg.engine.client import Engine, Sizes
+from ortimg.engine.check import require_free_space
+from ortimg.engine.client import Sizes
 from ortimg.engine.live import LiveTable
 from ortimg.errors import ExitCode
-from ortimg.factory.disk import builder_name, prune_intermediates, require_space
+from ortimg.factory.disk import prune_intermediates, require_space
 from ortimg.factory.factory import Factory
 from ortimg.factory.result import SCHEMA, CellResult, Outcome, exit_code
+from ortimg.factory.site import Site, Wish, open_site
 from ortimg.factory.steps import Builder
 from ortimg.generated import read_generated, write_generated
 from ortimg.inputs.cache import Cache
@@ -71,15 +73,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return sum(result.verify_seconds or 0.0 for result in self.results)
 
 
-def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: bool) -> Report:
-    """Build `cells`. Raises EnvironmentFault where there is no good engine or too little disk."""
+def run(
+    project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: bool, wish: Wish | None = None
+) -> Report:
+    """Build `cells`. Raises EnvironmentFault where there is no good engine or builder, or too little disk."""
     began = time.monotonic()
-    info = check_engine()
+    cache = Cache.default(lambda text: click.echo(text, err=True))
+    site = open_site(wish or Wish(), project.plan.repository, cache)
     lock = merge(read_lock(project.root), planned(cells))
     files = write_files(project)
     context = build_context(files)
-    engine = Engine()
-    cache = Cache.default(lambda text: click.echo(text, err=True))
     cancel = threading.Event()
     logs = cache.root / "logs"
     fetched_at = began
@@ -96,7 +99,7 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
             lock=lock,
             mirrors=project.plan.mirrors,
             on_update=on_update,
-            has_image=lambda name: engine.inspect(name) is not None,
+            has_image=site.has_image,
         ) as fetcher:
             factory = Factory(
                 project.plan.repository,
@@ -104,9 +107,11 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
                 context,
                 project.root / TOOLS_REQUIREMENTS,
                 project.plan.mirrors.tools_image,
-                engine,
+                site.store,
+                site.delivery,
+                site.handed,
                 fetcher,
-                Builder(project.root, work, logs, builder_name(), cancel),
+                Builder(project.root, work, logs, site.builder, cancel),
                 table,
                 available=available,
                 fail_fast=fail_fast,
@@ -117,19 +122,19 @@ def run(project: Project, cells: Sequence[Cell], *, available: bool, fail_fast: 
             built: dict[str, CellResult] = {}
             if todo:
                 reachable = [cell for cell in todo if fetcher.upstream.may_have(cell)]
-                require_space(reachable, engine, cache, info)
+                _require_space(reachable, site, cache)
                 try:
                     built = {result.identifier: result for result in factory.build(todo)}
                 except KeyboardInterrupt:
                     interrupted = True
                     built = factory.so_far()
-                if factory.timing.units:
-                    prune_intermediates(engine)
+                if factory.timing.units and site.own is not None:
+                    prune_intermediates(site.own)
         # read again: another run may have added what it saw
         lock = merge(read_lock(project.root), planned(cells))
         write_lock(project.root, merge(lock, fetcher.seen))
     results = [found for cell in cells if (found := same[cell.identifier] or built.get(cell.identifier))]
-    results = _with_sizes(engine, results)
+    results = _with_sizes(site, results)
     return Report(
         results=tuple(results),
         exit_code=exit_code(results, interrupted),
@@ -152,9 +157,17 @@ def write_files(project: Project) -> dict[str, str]:
     return wanted
 
 
-def _with_sizes(engine: Engine, results: Sequence[CellResult]) -> list[CellResult]:
-    sizes = engine.sizes([result.image for result in results if result.image])
-    return [with_size(result, sizes) for result in results]
+def _require_space(cells: Sequence[Cell], site: Site, cache: Cache) -> None:
+    if site.own is not None and site.info is not None:
+        require_space(cells, site.own, cache, site.info)
+    else:
+        # what else it takes is the builder's own matter
+        require_free_space(cache.root, download_need(cells), "this build")
+
+
+def _with_sizes(site: Site, results: Sequence[CellResult]) -> list[CellResult]:
+    sizes = site.delivery.sizes([result.image for result in results if result.image])
+    return [*results] if sizes is None else [with_size(result, sizes) for result in results]
 
 
 def with_size(result: CellResult, sizes: Mapping[str, Sizes]) -> CellResult:

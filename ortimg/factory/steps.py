@@ -17,14 +17,10 @@ from ortimg.core.render import DOCKERFILES, dockerfile_path
 from ortimg.engine.buildx import BuildOutcome, run_build
 from ortimg.engine.rawjson import BuildEvent, EventKind
 from ortimg.factory.images import CellImage, UnitImage
+from ortimg.factory.stores import Target
 from ortimg.factory.wording import step_words
 from ortimg.inputs.result import Fetched, Kind
 
-# zstd at its default level takes about as long as no compression at all, since less is written: one CUDA set,
-# 1.93 GB, took 31 s (964 MB stored) against 28 to 34 s (1,926 MB); gzip took 126 s for 1,185 MB.
-# containerd knows zstd layers by their OCI media type only.
-# https://github.com/opencontainers/image-spec/blob/main/layer.md#zstd-media-types
-_COMPRESSION = "compression=zstd,compression-level=3,oci-mediatypes=true"
 _ROOT_DOCKERFILE = 'FROM scratch\nADD root.tar /\nCMD ["bash"]\n'
 VERIFY_STEP = re.compile(r"\bort-verify --tier load\b")
 
@@ -46,11 +42,11 @@ class Builder:
         self._builder = builder
         self.cancel = cancel
 
-    def root(self, reference: str, tar: Fetched, on_step: OnStep) -> BuildOutcome:
+    def root(self, reference: str, tar: Fetched, target: Target, on_step: OnStep) -> BuildOutcome:
         """A bootstrapped root file system as an image."""
         with self._folder({"root.tar": tar.files[0].path}) as context:
             (context / "Dockerfile").write_text(_ROOT_DOCKERFILE, encoding="utf-8")
-            return self._run(reference, [reference], {}, {}, context, context / "Dockerfile", on_step)
+            return self._run(reference, target, {}, {}, context, context / "Dockerfile", on_step)
 
     def unit(
         self,
@@ -58,15 +54,16 @@ class Builder:
         archive: Fetched | None,
         tools: str | None,
         below: str | None,
+        target: Target,
         on_step: OnStep,
     ) -> BuildOutcome:
-        """A unit from its archive, upon the image `below` of the unit that it stands on.
+        """A unit from its archive, upon the unit that it stands on: `below`, as a context.
 
-        `tools`: image that replaces the tools stage; None: the stage's own.
+        `tools`: context that replaces the tools stage; None: the stage's own.
         """
-        contexts = {} if tools is None else {TOOLS_STAGE: f"docker-image://{tools}"}
+        contexts = {} if tools is None else {TOOLS_STAGE: tools}
         if below is not None:
-            contexts[BELOW[image.unit].value] = f"docker-image://{below}"
+            contexts[BELOW[image.unit].value] = below
         files: dict[str, Path] = {}
         if archive is not None:
             if archive.kind in (Kind.CUDA, Kind.PYTHON):
@@ -78,7 +75,7 @@ class Builder:
                 contexts[ARCHIVES[image.unit]] = str(folder)
             return self._run(
                 image.reference,
-                [image.reference],
+                target,
                 contexts,
                 {},
                 self._dockerfiles,
@@ -88,35 +85,26 @@ class Builder:
                 image.unit.value,
             )
 
-    def base(self, reference: str, cell: Cell, image: str, pulled: str, on_step: OnStep) -> BuildOutcome:
-        """A base with what its flavour adds, where the engine can pull `image`, or `pulled` in its place."""
-        contexts = {} if pulled == image else {image: f"docker-image://{pulled}"}
+    def base(
+        self, reference: str, cell: Cell, source: str | None, target: Target, on_step: OnStep
+    ) -> BuildOutcome:
+        """A base with what its flavour adds. `source`: context in place of its image; None: it is pulled."""
+        contexts = {} if source is None else {cell.base.image: source}
         dockerfile = self._root / dockerfile_path(cell)
         return self._run(
-            reference,
-            [reference],
-            contexts,
-            {},
-            self._dockerfiles,
-            dockerfile,
-            on_step,
-            "--target",
-            BASE_STAGE,
+            reference, target, contexts, {}, self._dockerfiles, dockerfile, on_step, "--target", BASE_STAGE
         )
 
     def cell(
-        self, image: CellImage, tags: list[str], base: str | None, on_step: OnStep
+        self, image: CellImage, contexts: Mapping[str, str], target: Target, on_step: OnStep
     ) -> tuple[BuildOutcome, float | None]:
-        """A cell from its units; also how long its verifier ran (None: that step was cached).
-
-        `base`: image that replaces the base stage; None: the engine pulls the stage's own.
-        """
+        """A cell from what replaces its stages; also how long its verifier ran (None: it was cached)."""
         labels = {"ortimg.origin": image.identities.label, "ortimg.content": image.content}
         timing = _Watcher(on_step)
         outcome = self._run(
             image.cell.identifier,
-            tags,
-            cell_contexts(image, base),
+            target,
+            contexts,
             labels,
             self._dockerfiles,
             self._root / dockerfile_path(image.cell),
@@ -127,7 +115,7 @@ class Builder:
     def _run(
         self,
         name: str,
-        tags: list[str],
+        target: Target,
         contexts: Mapping[str, str],
         labels: Mapping[str, str],
         context: Path,
@@ -136,10 +124,10 @@ class Builder:
         *more: str,
     ) -> BuildOutcome:
         args = ["build", f"--builder={self._builder}", f"--file={dockerfile}", *more]
-        args += [f"--tag={tag}" for tag in tags]
+        args += [f"--tag={tag}" for tag in target.tags]
         args += [f"--build-context={stage}={source}" for stage, source in contexts.items()]
         args += [f"--label={key}={value}" for key, value in labels.items()]
-        args += [f"--output=type=image,{_COMPRESSION}", str(context)]
+        args += [f"--output={target.output}", str(context)]
         handler = on_step if isinstance(on_step, _Watcher) else _Watcher(on_step)
         log = self._logs / f"{re.sub('[^A-Za-z0-9._-]', '_', name.rpartition('/')[2])}.log"
         for _ in range(_TRIES):
@@ -190,16 +178,23 @@ def _only_the_history_failed(outcome: BuildOutcome) -> bool:
     )
 
 
-def cell_contexts(image: CellImage, base: str | None) -> dict[str, str]:
-    """Stage → what replaces it in the build of a cell: ready units, and a base where it was bootstrapped."""
-    contexts = {
-        unit.value: f"docker-image://{unit_image.reference}" for unit, unit_image in image.units.items()
-    }
+def _docker_image(reference: str) -> str:
+    return f"docker-image://{reference}"
+
+
+def cell_contexts(
+    image: CellImage, base: str | None, source: Callable[[str], str] = _docker_image
+) -> dict[str, str]:
+    """Stage → what replaces it in the build of a cell: ready units, and a base that its builder cannot pull.
+
+    `base` is a context, `source` makes one of the reference of a unit.
+    """
+    contexts = {unit.value: source(unit_image.reference) for unit, unit_image in image.units.items()}
     # Nothing of the tools stage runs here, but the builder looks up the image of each stage that a
     # replaced one would have used. Any image that is there spares that question to Docker Hub.
     contexts[TOOLS_STAGE] = contexts[Unit.VERIFIER.value]
     if base is not None:
-        contexts[BASE_STAGE] = f"docker-image://{base}"
+        contexts[BASE_STAGE] = base
     return contexts
 
 

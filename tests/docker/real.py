@@ -102,7 +102,7 @@ def make_real_cell(engine: Engine, identifier: str = IDENTIFIER) -> RealCell:
         image=image,
         reference=f"{project.plan.repository}:{identifier}",
         base=root or str(base.image),
-        contexts=cell_contexts(image, root),
+        contexts=cell_contexts(image, root and f"docker-image://{root}"),
         dockerfile=files[dockerfile_path(cell)],
         archive=ort.files[0].path,
     )

@@ -17,6 +17,7 @@ from ortimg.engine.client import Engine
 from ortimg.factory.disk import builder_name
 from ortimg.factory.images import PREFIX as PREFIX_OF_IMAGES
 from ortimg.factory.steps import Builder
+from ortimg.factory.stores import EngineStore
 from ortimg.inputs.cache import Cache
 from ortimg.inputs.headers import name as headers_name
 
@@ -154,7 +155,8 @@ def test_where_docker_hub_answers_the_engine_adds_the_packages(
     builder = Builder(ROOT, tmp_path, tmp_path, builder_name(), threading.Event())
     reference = f"{PREFIX_OF_IMAGES}/base-debian13-devel:{MARK}"
     cell = devel.image.cell
-    outcome = builder.base(reference, cell, cell.base.image, bare, lambda _step: None)
+    target = EngineStore(tidy_engine).target(reference)
+    outcome = builder.base(reference, cell, f"docker-image://{bare}", target, lambda _step: None)
     try:
         assert outcome.ok, str(outcome.failure)
         command = ["sh", "-ec", "which g++ cmake make pkg-config; ls /var/lib/apt/lists | wc -l"]
