@@ -225,6 +225,20 @@ def test_a_crash_is_a_failure_with_its_last_words(world: World, verifier: Verifi
         ("CUDA failure 803: system has unsupported display driver / cuda driver combination", (),
          Verdict.ENVIRONMENT, "803"),
         ("CUDA failure 719: unspecified launch failure", (), Verdict.FAIL, "719"),
+        ("CUDA failure 700: an illegal memory access was encountered", (), Verdict.FAIL, "700"),
+        # Texts as ONNX Runtime writes them; no machine of ours has shown one of these.
+        ("CUDA failure 214: uncorrectable ECC error encountered ; GPU=0", (), Verdict.ENVIRONMENT, "ECC"),
+        ("CUDA failure 46: all CUDA-capable devices are busy or unavailable ; GPU=0", (),
+         Verdict.ENVIRONMENT, "busy"),
+        ("CUDA failure 222: the provided PTX was compiled with an unsupported toolchain.", (),
+         Verdict.ENVIRONMENT, "222"),
+        ("CUDA failure 802: system not yet initialized ; GPU=0", (), Verdict.ENVIRONMENT, "802"),
+        ("CUDA failure 2: out of memory ; GPU=0", (), Verdict.ENVIRONMENT, "too small or in use"),
+        ("CUDA failure 2: out of memory ; GPU=0", ("gpu_mem_limit=1G",), Verdict.FAIL, "1 GiB is too small"),
+        ("CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0", (), Verdict.ENVIRONMENT,
+         "too small or in use"),
+        ("CUDNN failure 2: CUDNN_STATUS_ALLOC_FAILED ; GPU=0", (), Verdict.ENVIRONMENT,
+         "too small or in use"),
     ],
 )  # fmt: skip
 def test_an_error_is_told_by_its_cause(
@@ -275,6 +289,14 @@ def test_without_a_driver_this_machine_cannot_tell(world: World, verifier: Verif
         ),
         (["-DINIT=803"], None, (), ["CUDA failure 803"]),
         (["-DINIT=999"], None, (), ["CUDA failure 999"]),
+        (["-DINIT=304"], None, (), ["CUDA failure 304"]),
+        (["-DINIT=46"], None, (), ["CUDA failure 46"]),
+        (
+            ["-DINIT=100"],
+            "MIG-0929581a-2be6-5dec-bf34-0954c6c529a6",
+            (),
+            ["CUDA failure 100", "MIG-0929581a"],
+        ),
     ],
 )
 def test_a_fault_of_the_machine_is_not_the_images(

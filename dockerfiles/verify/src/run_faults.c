@@ -1,6 +1,7 @@
 // What went wrong in tier run, by its cause. A fault of the machine is not called one of the image.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "run.h"
 #include "run_judge.h"
@@ -17,37 +18,28 @@ static const char *visible_words(void) {
     return visible ? text("CUDA_VISIBLE_DEVICES is \"%s\"", visible) : "CUDA_VISIBLE_DEVICES is not set";
 }
 
-// Codes of cudaError and CUresult that speak of the machine: https://docs.nvidia.com/cuda/cuda-runtime-api
+// Numbers of cudaError and CUresult that speak of the machine, and what to do.
+static const struct {
+    int code;
+    const char *cure;
+} faults[] = {
+#include "gpu_faults.inc"
+};
+
 static bool is_machines_fault(struct scene *scene, int failure, const char *error) {
-    switch (failure) {
-    case 35: // cudaErrorInsufficientDriver
-        blame_machine(scene, "update the driver, or take an image with an older CUDA", error);
-        return true;
-    case 100: // no device
-    case 101: // no such device
-        blame_machine(scene,
-                      "start the container with --gpus all; set CUDA_VISIBLE_DEVICES and device_id to a GPU that is there",
-                      text("%s; %s", error, visible_words()));
-        return true;
-    case 46:  // devices unavailable: another process has it alone
-    case 304: // the system refuses something: its device files, or a /proc that cannot be written to
-    case 802: // system not ready: the fabric manager does not run
-    case 803: // driver and its library differ
-    case 804: // forward compatibility on a GPU without it
-    case 999: // unknown, when the driver starts: its device files
-        blame_machine(scene,
-                      "see that nvidia-smi works on the host, that its driver was not just updated, and that /proc "
-                      "is not read-only",
-                      error);
-        return true;
-    default:
-        return false;
-    }
+    bool device = failure == 100 || failure == 101;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        if (faults[i].code == failure) {
+            blame_machine(scene, faults[i].cure, device ? text("%s; %s", error, visible_words()) : error);
+            return true;
+        }
+    return false;
 }
 
 static bool is_out_of_memory(const char *error) {
     return cuda_failure(error) == 2 || strstr(error, "Available memory of") != NULL ||
-           strstr(error, "Failed to allocate memory") != NULL || strstr(error, "out of memory") != NULL;
+           strstr(error, "Failed to allocate memory") != NULL || strstr(error, "out of memory") != NULL ||
+           strstr(error, "_STATUS_ALLOC_FAILED") != NULL; // of cuBLAS and cuDNN
 }
 
 static void blame_memory(struct scene *scene, const struct run_wish *wish, const cJSON *kept, const struct step *step) {
@@ -74,8 +66,14 @@ void judge_run_error(struct scene *scene, const struct run_wish *wish, const str
     char *library = library_in(step->error);
     if (strcmp(step->name, step_options) == 0)
         options_wrong(text("--option %s", step->error));
-    if (strcmp(step->name, step_inputs) == 0 && starts_with(step->error, "--shape"))
+    if (strcmp(step->name, step_inputs) == 0 && starts_with(step->error, "--"))
         options_wrong(step->error);
+    if (strcmp(step->name, step_reference) == 0)
+        options_wrong(text("--reference: %s", step->error));
+    if (strcmp(step->name, step_save) == 0) {
+        blame_machine(scene, text("let uid %u write to the folder of --save-outputs", (unsigned)getuid()), step->error);
+        return;
+    }
     if (library == NULL && failure < 0)
         library = library_in(outcome->errors); // since 1.22 the name is only there
     if (library != NULL)
