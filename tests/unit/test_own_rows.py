@@ -166,7 +166,7 @@ python_releases:
   - version: "1.99.0"
     cuda_major: 11
     files:
-      - {{python: "3.11", filename: onnxruntime_gpu-1.99.0-cp311-cp311-linux_x86_64.whl, sha256: {SHA}, size: 5}}
+      - {{python: "3.11", filename: onnxruntime_gpu-1.99.0-cp311-any.whl, sha256: {SHA}, size: 5}}
 python_sets:
   - python: "3.11"
     numpy: 3

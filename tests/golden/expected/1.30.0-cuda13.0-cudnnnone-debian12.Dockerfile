@@ -39,7 +39,7 @@ export ZIG_GLOBAL_CACHE_DIR=/tmp/zig ZIG_LOCAL_CACHE_DIR=/tmp/zig
 mkdir -p /unit/usr/local/bin /stub
 # glibc 2.17 is older than that of any base, so that one binary serves all of them.
 python3 -m ziglang cc -target x86_64-linux-gnu.2.17 -std=c11 -O2 -s -o /unit/usr/local/bin/ort-verify \
-    /src/src/*.c -ldl
+    /src/src/*.c -ldl -lpthread
 python3 -m ziglang cc -target x86_64-linux-gnu.2.17 -O2 -s -shared -fPIC -Wl,-soname,libcuda.so.1 \
     -o /stub/libcuda.so.1 /src/stub/libcuda.c
 find /unit /stub -exec touch --no-dereference --date=@315532800 {} +
