@@ -13,19 +13,6 @@
 
 static const char cpu_check[] = "bench.cpu", cuda_check[] = "bench.cuda";
 
-// Lists grow, other items go where there is none yet.
-static void merge(cJSON *into, cJSON *from) {
-    while (from->child != NULL) {
-        cJSON *item = cJSON_DetachItemViaPointer(from, from->child);
-        cJSON *there = cJSON_GetObjectItemCaseSensitive(into, item->string);
-        if (there == NULL)
-            cJSON_AddItemToObject(into, item->string, item);
-        else if (cJSON_IsArray(there) && cJSON_IsArray(item))
-            while (item->child != NULL)
-                cJSON_AddItemToArray(there, cJSON_DetachItemViaPointer(item, item->child));
-    }
-}
-
 static void tell_points(struct scene *scene, const cJSON *points, const char *check) {
     const cJSON *point;
     cJSON_ArrayForEach(point, points) {
@@ -56,7 +43,7 @@ static bool run_child(struct scene *scene, const struct bench_attempt *attempt, 
         judge_run_end(scene, &outcome, &reading);
     else if (error != NULL)
         judge_run_error(scene, &attempt->options->run, &outcome, &reading, error);
-    merge(scene->report->bench, reading.kept);
+    kept_merge(scene->report->bench, reading.kept);
     return reading.whole && error == NULL;
 }
 

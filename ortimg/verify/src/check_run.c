@@ -5,6 +5,7 @@
 #include "profile_place.h"
 #include "run.h"
 #include "run_judge.h"
+#include "run_wheel.h"
 
 static const char options_check[] = "run.options";
 
@@ -24,11 +25,8 @@ void check_run(struct scene *scene, const struct run_wish *wish) {
     for (size_t i = 0; i < wish->cuda.warnings.count; i++)
         report_add(scene->report, options_check, WARNING, "leave it out, or give the value that is meant", "%s",
                    wish->cuda.warnings.item[i]);
-    if (!starts_with(scene->core_name, "libonnxruntime.")) { // an extension module of Python has no C API to call
-        blame_machine(scene, "use --tier load, and run the model with your own program",
-                      text("tier run needs libonnxruntime.so, and this image holds %s", scene->core_name));
-        return;
-    }
+    // An extension module of Python has no C API to call.
+    bool wheel = !starts_with(scene->core_name, "libonnxruntime.");
     if (wish->cpu)
         report_add(scene->report, "run.device", SKIPPED, "leave --provider cpu out, on a machine with a GPU",
                    "--provider cpu: no GPU was used, nothing is proved about CUDA");
@@ -37,17 +35,23 @@ void check_run(struct scene *scene, const struct run_wish *wish) {
                       "no libcuda.so.1: there is no NVIDIA driver here");
         return;
     }
-    char *folder = wish->cpu ? NULL : profile_folder();
-    if (folder == NULL && !wish->cpu) {
+    char *folder = profile_folder();
+    if (folder == NULL) {
         blame_machine(scene, "start the container with --tmpfs /tmp",
                       "no folder can be written to: ONNX Runtime's profile has no place");
         return;
     }
-    struct run_attempt attempt = {scene->core_name, scene_cudart(scene), folder ? text("%s/profile", folder) : NULL, wish};
-    struct outcome outcome = child_run(attempt_run, &attempt, scene->seconds);
-    struct reading reading = read_report(&outcome);
+    struct run_attempt attempt = {scene->core_name, scene_cudart(scene), text("%s/profile", folder), wish};
+    struct outcome outcome;
+    struct reading reading;
+    if (wheel)
+        reading = run_wheel(scene, wish, attempt.profile, &outcome);
+    else {
+        outcome = child_run(attempt_run, &attempt, scene->seconds);
+        reading = read_report(&outcome);
+    }
     size_t length = 0;
-    char *json = folder ? profile_take(folder, &length) : NULL;
+    char *json = profile_take(folder, &length);
     const struct step *error = NULL;
     bool refused = false;
     for (size_t i = 0; i < reading.count && error == NULL; i++)

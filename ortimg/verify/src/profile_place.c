@@ -37,8 +37,14 @@ char *profile_take(const char *folder, size_t *length) {
         char *path = text("%s/%s", folder, entries.item[i]);
         if (ends_with(path, ".json") && bytes == NULL)
             bytes = read_file(path, length);
-        unlink(path);
     }
-    rmdir(folder);
+    folder_clear(folder);
     return bytes;
+}
+
+void folder_clear(const char *folder) {
+    struct names entries = folder_entries(folder);
+    for (size_t i = 0; i < entries.count; i++)
+        unlink(text("%s/%s", folder, entries.item[i]));
+    rmdir(folder);
 }

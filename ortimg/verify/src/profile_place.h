@@ -8,5 +8,7 @@
 char *profile_folder(void);
 // The profile, and its folder is gone. NULL: there is none.
 char *profile_take(const char *folder, size_t *length);
+// Removes a folder and the files in it.
+void folder_clear(const char *folder);
 
 #endif

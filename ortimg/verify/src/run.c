@@ -68,7 +68,7 @@ static bool same_form(const char *name, const struct tensor *got, const struct t
     return false;
 }
 
-static bool compare_outputs(const struct feed *feed, const struct tensor *got, const struct tensor *wanted) {
+bool outputs_compare(const struct feed *feed, const struct tensor *got, const struct tensor *wanted) {
     say("at %s", step_compare);
     for (size_t i = 0; i < feed->outputs; i++) {
         const char *name = feed->output_name[i];
@@ -152,7 +152,7 @@ static bool run_on_cpu(const struct ort *ort, const struct run_wish *wish, const
         return false;
     put_time("seconds.cpu_run", seconds);
     session_end(ort, session);
-    return compare_outputs(feed, got, wanted);
+    return outputs_compare(feed, got, wanted);
 }
 
 // Nodes may run on the CPU here: the profile names those that do.
@@ -212,14 +212,18 @@ static void try_on_cuda(const struct run_attempt *attempt) {
         run_with_profile(&ort, &session_wish, attempt, &feed);
 }
 
-void attempt_run(int report, void *argument) {
+void run_start(int report, const struct run_wish *wish) {
     talk_to(report);
     char date[32];
     time_t now = time(NULL);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     put_text("date", date);
+    put_text("provider", wish->cpu ? "cpu" : "cuda");
+}
+
+void attempt_run(int report, void *argument) {
     const struct run_attempt *attempt = argument;
-    put_text("provider", attempt->wish->cpu ? "cpu" : "cuda");
+    run_start(report, attempt->wish);
     if (attempt->wish->cpu)
         try_on_the_cpu(attempt);
     else

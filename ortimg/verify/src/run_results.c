@@ -163,7 +163,7 @@ void tell_run(struct scene *scene, const cJSON *kept) {
     report_add(scene->report, "run.time", OK, NULL, "session %.2f s, first run %.2f s, then %.3f ms (median of %.0f)",
                kept_number(kept, "seconds.session"), kept_number(kept, "seconds.first_run"),
                kept_number(kept, "runs.median_ms"), kept_number(kept, "runs.count"));
-    if (!cpu)
+    if (kept_item(kept, "memory") != NULL)
         report_add(scene->report, "run.memory", OK, NULL, "%s of GPU memory in use by the session",
                    bytes_words(used > 0 ? (unsigned long long)used : 0));
 }

@@ -100,6 +100,34 @@ static const char *read_one(const char *folder, const cJSON *row, struct tensor 
     return npy_read(text("%s/%s", folder, file->valuestring), out);
 }
 
+static const char *read_all(const char *folder, const cJSON *list, size_t *count, char ***names,
+                            struct tensor **tensors) {
+    const cJSON *row;
+    *count = 0;
+    *names = calloc((size_t)cJSON_GetArraySize(list) + 1, sizeof **names);
+    *tensors = calloc((size_t)cJSON_GetArraySize(list) + 1, sizeof **tensors);
+    if (*names == NULL || *tensors == NULL)
+        abort();
+    cJSON_ArrayForEach(row, list) {
+        const char *fault = read_one(folder, row, &(*tensors)[*count]);
+        if (fault != NULL)
+            return fault;
+        (*names)[(*count)++] = text("%s", kept_words(row, "name"));
+    }
+    return NULL;
+}
+
+const char *saved_read(const char *folder, struct feed *feed, struct tensor **output) {
+    const char *fault = NULL;
+    const cJSON *index = read_index(folder, &fault);
+    *feed = (struct feed){0};
+    if (fault == NULL)
+        fault = read_all(folder, kept_item(index, "inputs"), &feed->inputs, &feed->input_name, &feed->input);
+    if (fault == NULL)
+        fault = read_all(folder, kept_item(index, "outputs"), &feed->outputs, &feed->output_name, output);
+    return fault;
+}
+
 static bool same_form(const struct tensor *one, const struct tensor *other) {
     return one->kind == other->kind && shape_fits(&one->shape, &other->shape);
 }

@@ -23,7 +23,7 @@ double seconds_now(void) {
 }
 
 // A number of our own keeps ONNX Runtime from pinning threads to cores, which fails in many containers.
-static int threads(void) {
+int session_threads(void) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
     int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
@@ -67,7 +67,7 @@ void *session_make(const struct ort *ort, const struct session_wish *wish, const
     say("at create options");
     if (!ASK(ort, CREATE_SESSION_OPTIONS, (void **), &options) ||
         !ASK(ort, SET_INTRA_OP_NUM_THREADS, (void *, int), options,
-             wish->threads ? wish->threads : threads()))
+             wish->threads ? wish->threads : session_threads()))
         return NULL;
     if (wish->profile != NULL && !ASK(ort, ENABLE_PROFILING, (void *, const char *), options, wish->profile))
         return NULL;

@@ -52,6 +52,9 @@ void *binding_make(const struct ort *ort, void *session, const struct feed *feed
 bool binding_run(const struct ort *ort, void *session, void *binding, double *seconds);
 void binding_end(const struct ort *ort, void *binding);
 
+// Threads for one operator where nothing else is asked for.
+int session_threads(void);
+
 double seconds_now(void);
 
 #endif
