@@ -15,6 +15,7 @@ struct scene {
     bool unpacked_root;     // there is no image, so no environment to look at
     const char *stub;       // file of the stub driver, NULL: none
     int seconds;            // limit of one attempt
+    bool no_gpu;            // none is wanted: the model runs on the CPU
 
     struct names conf, variable; // folders of ld.so.conf, of LD_LIBRARY_PATH
     struct libraries cache;      // ld.so.cache
@@ -38,6 +39,10 @@ void check_load(struct scene *scene);         // the EP comes up until "no devic
 void check_touch(struct scene *scene);        // every lazily opened library opens
 // A model runs on the GPU, all of it, and gives what the CPU gives.
 void check_run(struct scene *scene, const struct run_wish *wish);
+// How long the model takes, on the CPU and on CUDA.
+void check_bench(struct scene *scene, const struct options *options);
+// Name of the CUDA run time that the provider needs, NULL: unknown.
+const char *scene_cudart(const struct scene *scene);
 
 // Why a library is not found, without its name ("in /x, but …"), and what to do.
 struct explanation {

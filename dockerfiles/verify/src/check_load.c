@@ -96,7 +96,10 @@ static void judge(struct scene *scene, const struct outcome *outcome, const stru
 
 void check_load(struct scene *scene) {
     if (scene->stub == NULL && loader_find("libcuda.so.1") == NULL) {
-        scene->report->environment = true;
+        if (scene->no_gpu)
+            scene->report->tier = TIER_STATIC; // no more can be said of CUDA here, and nothing more was asked
+        else
+            scene->report->environment = true;
         report_add(scene->report, driver_check, SKIPPED,
                    "give --stub FILE (ortimg's stub driver), or start the container with --gpus all",
                    "no libcuda.so.1 and no --stub: without a driver the CUDA EP says nothing");

@@ -1,60 +1,20 @@
 // Tier run: a model runs on the GPU, all of it, and gives what the CPU gives. What went wrong is told by its cause,
 // and a fault of the machine is not called one of the image.
-#define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "profile_place.h"
 #include "run.h"
 #include "run_judge.h"
+#include "run_wheel.h"
 
 static const char options_check[] = "run.options";
-
-enum { LARGEST_PROFILE = 1 << 28 }; // bytes; 10,000 nodes give about ten million
-
-// ONNX Runtime writes it into a folder; the image may be read-only, but something is not.
-static char *make_folder(void) {
-    static const char *const places[] = {"/tmp", "/dev/shm", "/run", "/var/tmp"};
-    const char *own = getenv("TMPDIR");
-    for (size_t i = 0; i < 5; i++) {
-        const char *place = i == 0 ? own : places[i - 1];
-        char *folder = place ? mkdtemp(text("%s/ort-verify-XXXXXX", place)) : NULL;
-        if (folder != NULL)
-            return folder;
-    }
-    return NULL;
-}
-
-static char *read_file(const char *path, size_t *length) {
-    FILE *file = fopen(path, "r");
-    char *bytes = file ? malloc(LARGEST_PROFILE) : NULL;
-    *length = bytes ? fread(bytes, 1, LARGEST_PROFILE, file) : 0;
-    if (file != NULL)
-        fclose(file);
-    return bytes;
-}
-
-// The profile, and its folder is gone. NULL: there is none.
-static char *take_profile(const char *folder, size_t *length) {
-    struct names entries = folder_entries(folder);
-    char *bytes = NULL;
-    for (size_t i = 0; i < entries.count; i++) {
-        char *path = text("%s/%s", folder, entries.item[i]);
-        if (ends_with(path, ".json") && bytes == NULL)
-            bytes = read_file(path, length);
-        unlink(path);
-    }
-    rmdir(folder);
-    return bytes;
-}
 
 // ONNX Runtime says that the CPU would have to help: no session, and the profile tells which nodes.
 static bool is_refusal(const struct step *step) {
     return strcmp(step->name, step_cuda_session) == 0 && step->error != NULL && strstr(step->error, needs_fallback);
 }
 
-static const char *cudart_of(const struct scene *scene) {
+const char *scene_cudart(const struct scene *scene) {
     for (size_t i = 0; i < scene->cuda_elf.needed.count; i++)
         if (starts_with(scene->cuda_elf.needed.item[i], "libcudart.so."))
             return scene->cuda_elf.needed.item[i];
@@ -65,27 +25,33 @@ void check_run(struct scene *scene, const struct run_wish *wish) {
     for (size_t i = 0; i < wish->cuda.warnings.count; i++)
         report_add(scene->report, options_check, WARNING, "leave it out, or give the value that is meant", "%s",
                    wish->cuda.warnings.item[i]);
-    if (!starts_with(scene->core_name, "libonnxruntime.")) { // an extension module of Python has no C API to call
-        blame_machine(scene, "use --tier load, and run the model with your own program",
-                      text("tier run needs libonnxruntime.so, and this image holds %s", scene->core_name));
-        return;
-    }
-    if (loader_find("libcuda.so.1") == NULL) {
+    // An extension module of Python has no C API to call.
+    bool wheel = !starts_with(scene->core_name, "libonnxruntime.");
+    if (wish->cpu)
+        report_add(scene->report, "run.device", SKIPPED, "leave --provider cpu out, on a machine with a GPU",
+                   "--provider cpu: no GPU was used, nothing is proved about CUDA");
+    else if (loader_find("libcuda.so.1") == NULL) {
         blame_machine(scene, "start the container with --gpus all, on a machine with an NVIDIA GPU and its driver",
                       "no libcuda.so.1: there is no NVIDIA driver here");
         return;
     }
-    char *folder = make_folder();
+    char *folder = profile_folder();
     if (folder == NULL) {
         blame_machine(scene, "start the container with --tmpfs /tmp",
                       "no folder can be written to: ONNX Runtime's profile has no place");
         return;
     }
-    struct run_attempt attempt = {scene->core_name, cudart_of(scene), text("%s/profile", folder), wish};
-    struct outcome outcome = child_run(attempt_run, &attempt, scene->seconds);
-    struct reading reading = read_report(&outcome);
+    struct run_attempt attempt = {scene->core_name, scene_cudart(scene), text("%s/profile", folder), wish};
+    struct outcome outcome;
+    struct reading reading;
+    if (wheel)
+        reading = run_wheel(scene, wish, attempt.profile, &outcome);
+    else {
+        outcome = child_run(attempt_run, &attempt, scene->seconds);
+        reading = read_report(&outcome);
+    }
     size_t length = 0;
-    char *json = take_profile(folder, &length);
+    char *json = profile_take(folder, &length);
     const struct step *error = NULL;
     bool refused = false;
     for (size_t i = 0; i < reading.count && error == NULL; i++)
@@ -94,7 +60,7 @@ void check_run(struct scene *scene, const struct run_wish *wish) {
         else if (reading.step[i].error != NULL)
             error = &reading.step[i];
 
-    cJSON_AddStringToObject(reading.kept, "model", wish->model ? base_name(wish->model) : "the model of ort-verify");
+    cJSON_AddStringToObject(reading.kept, "model", wish->model ? base_name(wish->model) : own_model);
     scene->report->run = reading.kept;
     if (kept_item(reading.kept, "device.name") != NULL)
         tell_device(scene, reading.kept);
@@ -106,8 +72,12 @@ void check_run(struct scene *scene, const struct run_wish *wish) {
     else {
         if (!refused) {
             tell_run(scene, reading.kept);
-            judge_outputs(scene, reading.kept);
+            if (!wish->cpu)
+                judge_outputs(scene, reading.kept);
+            if (wish->reference != NULL)
+                judge_reference(scene, reading.kept);
         }
-        judge_nodes(scene, wish, reading.kept, json, length, refused);
+        if (!wish->cpu)
+            judge_nodes(scene, wish, reading.kept, json, length, refused);
     }
 }

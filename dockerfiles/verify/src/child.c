@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KEPT = 1 << 16 }; // bytes of output that are kept, the end of it
+enum { KEPT = 1 << 20 }; // bytes of output that are kept, the end of it
 
 struct pipe_end {
     int file;

@@ -13,6 +13,7 @@ enum { COMPUTE_MAJOR = 75, COMPUTE_MINOR = 76 };
 
 static void *driver;
 static int (*memory_info)(size_t *, size_t *);
+static char bus[64];
 
 // A step of the driver's API, told like ONNX Runtime tells its own: "CUDA failure N: …".
 static bool done(int status) {
@@ -79,6 +80,10 @@ static void put_facts(int id, int device) {
     *(void **)&name_of = dlsym(driver, "cuDeviceGetName");
     *(void **)&attribute_of = dlsym(driver, "cuDeviceGetAttribute");
     *(void **)&memory_of = dlsym(driver, "cuDeviceTotalMem_v2");
+    int (*bus_of)(char *, int, int);
+    *(void **)&bus_of = dlsym(driver, "cuDeviceGetPCIBusId");
+    if (bus_of == NULL || bus_of(bus, sizeof bus, device) != 0)
+        *bus = 0;
     char name[256] = "";
     int major = 0, minor = 0;
     size_t memory = 0;
@@ -129,6 +134,10 @@ bool device_open(int id, const char *cudart) {
     put_facts(id, device);
     say("at open the device"); // the context that ONNX Runtime will use too
     return done(retain(&context, device)) && done(enter(context));
+}
+
+const char *device_bus(void) {
+    return bus;
 }
 
 double device_free(void) {

@@ -9,5 +9,7 @@
 bool device_open(int id, const char *cudart);
 // Free bytes of the device's memory; -1: it does not say.
 double device_free(void);
+// Its place on the PCI bus, as NVML takes it; "" where that is not told.
+const char *device_bus(void);
 
 #endif

@@ -18,3 +18,17 @@ double kept_number(const cJSON *kept, const char *place) {
     const cJSON *item = kept_item(kept, place);
     return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
+
+void kept_merge(cJSON *into, cJSON *from) {
+    while (from != NULL && from->child != NULL) {
+        cJSON *item = cJSON_DetachItemViaPointer(from, from->child);
+        cJSON *there = cJSON_GetObjectItemCaseSensitive(into, item->string);
+        if (there == NULL)
+            cJSON_AddItemToObject(into, item->string, item);
+        else if (cJSON_IsArray(there) && cJSON_IsArray(item))
+            while (item->child != NULL)
+                cJSON_AddItemToArray(there, cJSON_DetachItemViaPointer(item, item->child));
+        else if (cJSON_IsObject(there) && cJSON_IsObject(item))
+            kept_merge(there, item);
+    }
+}

@@ -8,4 +8,8 @@ const cJSON *kept_item(const cJSON *kept, const char *place); // NULL: not there
 const char *kept_words(const cJSON *kept, const char *place); // "unknown": not there
 double kept_number(const cJSON *kept, const char *place);     // 0: not there
 
+// Moves the items of `from` into `into`: lists and objects grow, other items go where there is none yet.
+void kept_merge(cJSON *into, cJSON *from);
+
 #endif
+

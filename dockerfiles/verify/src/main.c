@@ -9,7 +9,8 @@
 #include "options.h"
 #include "root.h"
 
-static void run_checks(struct scene *scene, const struct run_wish *run) {
+static void run_checks(struct scene *scene, const struct options *options) {
+    bool run = options->tier >= TIER_RUN || options->bench.wanted;
     check_environment(scene);
     check_ort(scene);
     check_run_paths(scene);
@@ -17,7 +18,7 @@ static void run_checks(struct scene *scene, const struct run_wish *run) {
     check_cuda(scene);
     check_cudnn(scene);
     check_base(scene);
-    if (scene->report->tier < TIER_LOAD)
+    if (options->tier < TIER_LOAD)
         return;
     if (report_failed(scene->report, NULL)) { // no code of a system that is not as it should be
         report_add(scene->report, "load.session", SKIPPED, "cure the failures first", "not tried after the failures");
@@ -25,12 +26,19 @@ static void run_checks(struct scene *scene, const struct run_wish *run) {
     }
     check_load(scene);
     check_touch(scene);
-    if (scene->report->tier < TIER_RUN)
+    if (!run)
         return;
     if (report_failed(scene->report, NULL))
         report_add(scene->report, "run.session", SKIPPED, "cure the failures first", "not tried after the failures");
+    else if (options->bench.wanted)
+        check_bench(scene, options);
     else
-        check_run(scene, run);
+        check_run(scene, &options->run);
+}
+
+// A model on the CPU is no proof that it runs on a GPU.
+static enum tier tier_told(const struct options *options) {
+    return options->run.cpu && options->tier == TIER_RUN ? TIER_LOAD : options->tier;
 }
 
 static int tell(const struct report *report, const struct options *options) {
@@ -55,14 +63,16 @@ static int enter(const struct options *options) {
     struct entrance entrance = {.root = root,
                                 .stub = options->stub ? realpath(options->stub, NULL) : NULL,
                                 .model = options->run.model ? realpath(options->run.model, NULL) : NULL,
-                                .driver = options->tier == TIER_RUN};
+                                .save = options->run.save ? realpath(options->run.save, NULL) : NULL,
+                                .reference = options->run.reference ? realpath(options->run.reference, NULL) : NULL,
+                                .driver = (options->tier == TIER_RUN || options->bench.wanted) && !options->run.cpu};
     bool unfit = false;
     const char *fault = root_enter(&entrance, options_words(options), &unfit);
     if (!unfit) {
         fprintf(stderr, "ort-verify: %s\n", fault);
         return EXIT_ENVIRONMENT;
     }
-    struct report report = {.target = root, .tier = options->tier};
+    struct report report = {.target = root, .tier = tier_told(options)};
     report_add(&report, "base.libraries", FAIL, "take a base with glibc: Debian, Ubuntu, Rocky", "%s", fault);
     return tell(&report, options);
 }
@@ -71,12 +81,13 @@ int main(int count, char **words) {
     struct options options = options_read(count, words);
     if (options.root != NULL)
         return enter(&options);
-    struct report report = {.tier = options.tier};
+    struct report report = {.tier = tier_told(&options)};
     struct scene scene = {.report = &report,
                           .image_environment = options.report != NULL,
                           .unpacked_root = getenv(root_variable) != NULL,
                           .stub = options.stub ? realpath(options.stub, NULL) : NULL,
-                          .seconds = options.seconds};
+                          .seconds = options.seconds,
+                          .no_gpu = options.run.cpu};
     const char *path = options.manifest ? options.manifest : "/usr/share/ortimg/manifest.json";
     const char *fault = manifest_read(path, &scene.manifest);
     report.target = scene.unpacked_root      ? getenv(root_variable)
@@ -93,7 +104,7 @@ int main(int count, char **words) {
         const char *unknown = version ? cuda_options_fit(&options.run.cuda, version) : NULL;
         if (unknown != NULL)
             options_wrong(text("--option %s", unknown));
-        run_checks(&scene, &options.run);
+        run_checks(&scene, &options);
     }
     return tell(&report, &options);
 }

@@ -2,6 +2,7 @@
 #ifndef ORT_VERIFY_OPTIONS_H
 #define ORT_VERIFY_OPTIONS_H
 
+#include "bench_wish.h"
 #include "cuda_options.h"
 #include "report.h"
 #include "shape.h"
@@ -14,6 +15,9 @@ struct run_wish {
     struct cuda_options cuda;
     struct names allow_cpu; // operators that may run on the CPU; none: nothing may
     int warmup, runs;
+    bool cpu;                    // on the CPU provider, where there is no GPU
+    const char *save;            // folder for what goes in and what comes out, NULL: none
+    const char *reference;       // such a folder of another run, NULL: none
 };
 
 struct options {
@@ -22,6 +26,7 @@ struct options {
     bool json;
     int seconds; // limit of one attempt
     struct run_wish run;
+    struct bench_wish bench;
 };
 
 // Ends the program (exit 0 or 2) where there is nothing to do, or the words are wrong.

@@ -68,6 +68,8 @@ char *report_json(const struct report *report) {
     }
     if (report->run != NULL)
         cJSON_AddItemReferenceToObject(root, "run", report->run);
+    if (report->bench != NULL)
+        cJSON_AddItemReferenceToObject(root, "bench", report->bench);
     char *printed = cJSON_Print(root);
     if (printed == NULL)
         abort();

@@ -25,7 +25,8 @@ struct report {
     bool environment; // the machine is at fault, the image could not be judged
     struct finding *finding;
     size_t count;
-    struct cJSON *run; // numbers of tier run, an object; NULL: nothing was run
+    struct cJSON *run;   // numbers of tier run, an object; NULL: nothing was run
+    struct cJSON *bench; // numbers of --bench, an object; NULL: nothing was measured
 };
 
 void report_add(struct report *report, const char *check, enum verdict verdict, const char *cure,

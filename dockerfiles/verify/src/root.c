@@ -101,6 +101,31 @@ static const char *place_in(const char *root) {
     return NULL;
 }
 
+static const char *show_folder(const char *from, const char *to, unsigned long flags) {
+    if (mkdir(to, 0755) != 0)
+        return text("cannot show %s inside: %s", from, strerror(errno));
+    return show_place(from, to, flags);
+}
+
+// Folders of the user that go along.
+static const char *show_folders(const struct entrance *entrance, const char *inside, const char *place,
+                                struct names *words) {
+    const char *fault = NULL;
+    if (entrance->model != NULL) { // with its folder, which may hold its weights
+        names_add(words, text("--model=/%s/models/%s", place, base_name(entrance->model)));
+        fault = show_folder(folder_of(entrance->model), text("%s/models", inside), MS_RDONLY);
+    }
+    if (entrance->reference != NULL && fault == NULL) {
+        names_add(words, text("--reference=/%s/reference", place));
+        fault = show_folder(entrance->reference, text("%s/reference", inside), MS_RDONLY);
+    }
+    if (entrance->save != NULL && fault == NULL) {
+        names_add(words, text("--save-outputs=/%s/outputs", place));
+        fault = show_folder(entrance->save, text("%s/outputs", inside), 0);
+    }
+    return fault;
+}
+
 const char *root_enter(const struct entrance *entrance, struct names words, bool *unfit) {
     const char *root = entrance->root, *place = place_in(root), *fault;
     if (place == NULL)
@@ -122,12 +147,8 @@ const char *root_enter(const struct entrance *entrance, struct names words, bool
     }
     if (driver.count > 0 && (fault = driver_show(root, text("%s/driver", inside), &driver)) != NULL)
         return fault;
-    if (entrance->model != NULL) { // with its folder, which may hold its weights
-        char *to = text("%s/models", inside);
-        names_add(&words, text("--model=/%s/models/%s", place, base_name(entrance->model)));
-        if (mkdir(to, 0755) != 0 || mount(folder_of(entrance->model), to, NULL, MS_BIND | MS_REC, NULL) != 0)
-            return text("cannot show %s inside: %s", folder_of(entrance->model), strerror(errno));
-    }
+    if ((fault = show_folders(entrance, inside, place, &words)) != NULL)
+        return fault;
     if (chroot(root) != 0 || chdir("/") != 0)
         return text("cannot enter %s: %s", root, strerror(errno));
     drop_rights();

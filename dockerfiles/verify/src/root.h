@@ -11,6 +11,8 @@ struct entrance {
     const char *root;
     const char *stub;   // goes along as --stub, NULL: none
     const char *model;  // goes along as --model, with its folder; NULL: none
+    const char *save;   // goes along as --save-outputs, a folder; NULL: none
+    const char *reference; // goes along as --reference, a folder; NULL: none
     bool driver;        // this system's NVIDIA driver and its GPUs go along, where there are any
 };
 

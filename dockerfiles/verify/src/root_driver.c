@@ -40,8 +40,7 @@ static const char *show_file(const char *from, const char *to) {
     return mount(from, to, NULL, MS_BIND, NULL) == 0 ? NULL : fault_at(from);
 }
 
-// A folder or file of the host as it is, at another place, with `flags`.
-static const char *show(const char *from, const char *to, unsigned long flags) {
+const char *show_place(const char *from, const char *to, unsigned long flags) {
     // In a user namespace a folder goes along with all that is mounted in it, or not at all.
     unsigned long whole = geteuid() == 0 ? 0 : MS_REC;
     flags |= MS_NOSUID | MS_NODEV | MS_NOEXEC;
@@ -53,11 +52,11 @@ static const char *show(const char *from, const char *to, unsigned long flags) {
 // CUDA names its threads through /proc, so it cannot be read-only; what is the whole machine's can, as in a container.
 static const char *show_proc(const char *to) {
     static const char *const of_the_machine[] = {"bus", "fs", "irq", "sys", "sysrq-trigger"};
-    const char *fault = show("/proc", to, 0);
+    const char *fault = show_place("/proc", to, 0);
     for (size_t i = 0; i < sizeof of_the_machine / sizeof *of_the_machine && fault == NULL; i++) {
         char *from = text("/proc/%s", of_the_machine[i]);
         if (access(from, F_OK) == 0)
-            fault = show(from, text("%s/%s", to, of_the_machine[i]), MS_RDONLY);
+            fault = show_place(from, text("%s/%s", to, of_the_machine[i]), MS_RDONLY);
     }
     return fault;
 }
@@ -99,5 +98,5 @@ const char *driver_show(const char *root, const char *libraries, const struct na
         fault = show_devices(text("%s/dev", root));
     if (fault == NULL)
         fault = show_proc(text("%s/proc", root));
-    return fault ? fault : show("/sys", text("%s/sys", root), MS_RDONLY);
+    return fault ? fault : show_place("/sys", text("%s/sys", root), MS_RDONLY);
 }

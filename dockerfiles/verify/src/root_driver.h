@@ -6,6 +6,8 @@
 
 // This system's driver libraries; none where there is no driver. To be asked before mounts are parted.
 struct names driver_libraries(void);
+// A folder or file of the host as it is, at another place, with `flags` of mount(2). NULL, or what went wrong.
+const char *show_place(const char *from, const char *to, unsigned long flags);
 // Shows the libraries in the folder `libraries`, and the GPUs' device files, /proc and /sys in `root`, with no more
 // rights than a container has.
 // NULL, or what went wrong.

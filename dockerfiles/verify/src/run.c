@@ -7,16 +7,19 @@
 #include <unistd.h>
 
 #include "cJSON.h"
+#include "cuda_settings.h"
 #include "device.h"
+#include "saved.h"
 #include "session.h"
 #include "talk.h"
-#include "tensor.h"
 
+const char own_model[] = "the model of ort-verify";
 const char step_options[] = "check the options", step_inputs[] = "make the inputs",
-           step_cuda_session[] = "create the CUDA session", step_compare[] = "compare with the CPU";
+           step_cuda_session[] = "create the CUDA session", step_compare[] = "compare with the CPU",
+           step_save[] = "save the outputs", step_reference[] = "compare with the reference";
 const char needs_fallback[] = "fallback to CPU EP has been explicitly disabled";
 
-static const char tf32[] = "use_tf32", tf32_variable[] = "NVIDIA_TF32_OVERRIDE";
+static const char step_cpu_session[] = "create the CPU session";
 
 // The clock does not tell more than six digits behind the point.
 static void put_time(const char *place, double time) {
@@ -28,35 +31,9 @@ static int by_size(const void *left, const void *right) {
     return (one > other) - (one < other);
 }
 
-// What the user wants, and our own where that is silent.
-static struct cuda_options complete(const struct cuda_options *wish, const char *version) {
-    struct cuda_options all = *wish;
-    all.key.item = all.value.item = NULL;
-    all.key.count = all.value.count = 0;
-    static const char *const ours[][2] = {{"device_id", "0"}, {"cudnn_conv_algo_search", "EXHAUSTIVE"}, {tf32, "0"}};
-    for (size_t i = 0; i < wish->key.count; i++) {
-        names_add(&all.key, wish->key.item[i]);
-        names_add(&all.value, wish->value.item[i]);
-    }
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (cuda_option_value(wish, ours[i][0]) == NULL && cuda_option_known(ours[i][0], version)) {
-            names_add(&all.key, ours[i][0]);
-            names_add(&all.value, ours[i][1]);
-        }
-    for (size_t i = 0; i < all.key.count; i++)
-        put_text(text("options.%s", all.key.item[i]), all.value.item[i]);
-    bool has_option = cuda_option_known(tf32, version);
-    if (!has_option)
-        setenv(tf32_variable, "0", 0); // read when cuBLAS and cuDNN start, which is later
-    const char *variable = getenv(tf32_variable), *option = has_option ? cuda_option_value(&all, tf32) : variable;
-    bool on = strcmp(option, "0") != 0 && (variable == NULL || strcmp(variable, "0") != 0);
-    put("tf32", cJSON_CreateBool(on));
-    return all;
-}
-
 // Warm-up and timed runs; the first of all is told apart. The last one's outputs are kept.
 static bool time_runs(const struct ort *ort, void *session, const struct feed *feed, const struct run_wish *wish,
-                      struct output *out) {
+                      struct tensor *out) {
     int total = 1 + wish->warmup + wish->runs;
     double seconds, *times = calloc((size_t)wish->runs, sizeof *times);
     if (times == NULL)
@@ -83,7 +60,7 @@ static bool time_runs(const struct ort *ort, void *session, const struct feed *f
     return true;
 }
 
-static bool same_form(const char *name, const struct output *got, const struct output *wanted) {
+static bool same_form(const char *name, const struct tensor *got, const struct tensor *wanted) {
     if (got->kind == wanted->kind && shape_fits(&got->shape, &wanted->shape))
         return true;
     say("error output %s is %s %s on CUDA, %s %s on the CPU", name, kind_name(got->kind), shape_words(&got->shape),
@@ -91,7 +68,7 @@ static bool same_form(const char *name, const struct output *got, const struct o
     return false;
 }
 
-static bool compare_outputs(const struct feed *feed, const struct output *got, const struct output *wanted) {
+bool outputs_compare(const struct feed *feed, const struct tensor *got, const struct tensor *wanted) {
     say("at %s", step_compare);
     for (size_t i = 0; i < feed->outputs; i++) {
         const char *name = feed->output_name[i];
@@ -115,20 +92,27 @@ static bool compare_outputs(const struct feed *feed, const struct output *got, c
     return true;
 }
 
-// On the GPU, without a profile, which costs time.
-static bool run_on_cuda(const struct ort *ort, const struct session_wish *session_wish, const struct run_wish *wish,
-                        struct feed *feed, struct output **out) {
-    double start = seconds_now(), before = device_free();
-    void *session = session_make(ort, session_wish, step_cuda_session);
+// A session and its runs, without a profile, which costs time.
+static void *run_timed(const struct ort *ort, const struct session_wish *session_wish, const char *step,
+                       const struct run_wish *wish, struct feed *feed, struct tensor **out) {
+    double start = seconds_now();
+    void *session = session_make(ort, session_wish, step);
     if (session == NULL)
-        return false;
+        return NULL;
     put_time("seconds.session", seconds_now() - start);
-    if (!feed_make(ort, session, wish->shape, wish->shapes, feed))
-        return false;
+    if (!feed_make(ort, session, &(struct feed_wish){.shape = wish->shape, .shapes = wish->shapes}, feed))
+        return NULL;
     *out = calloc(feed->outputs + 1, sizeof **out);
     if (*out == NULL)
         abort();
-    if (!time_runs(ort, session, feed, wish, *out))
+    return time_runs(ort, session, feed, wish, *out) ? session : NULL;
+}
+
+static bool run_on_cuda(const struct ort *ort, const struct session_wish *session_wish, const struct run_wish *wish,
+                        struct feed *feed, struct tensor **out) {
+    double before = device_free();
+    void *session = run_timed(ort, session_wish, step_cuda_session, wish, feed, out);
+    if (session == NULL)
         return false;
     put_number("memory.free_before_bytes", before);
     put_number("memory.free_after_bytes", device_free());
@@ -136,13 +120,31 @@ static bool run_on_cuda(const struct ort *ort, const struct session_wish *sessio
     return true;
 }
 
+// What a run made is kept, and held against what another one kept.
+static bool share(const struct ort *ort, const struct run_wish *wish, bool tf32_on, const struct feed *feed,
+                  const struct tensor *got) {
+    const char *fault = NULL;
+    struct maker maker = {ort->version, wish->model ? base_name(wish->model) : own_model, wish->cpu, tf32_on};
+    if (wish->reference != NULL) {
+        say("at %s", step_reference);
+        fault = saved_compare(wish->reference, feed, got);
+    }
+    if (fault == NULL && wish->save != NULL) {
+        say("at %s", step_save);
+        fault = saved_write(wish->save, &maker, feed, got);
+    }
+    if (fault != NULL)
+        say("error %s", fault);
+    return fault == NULL;
+}
+
 static bool run_on_cpu(const struct ort *ort, const struct run_wish *wish, const struct feed *feed,
-                       const struct output *got) {
-    struct output *wanted = calloc(feed->outputs + 1, sizeof *wanted);
+                       const struct tensor *got) {
+    struct tensor *wanted = calloc(feed->outputs + 1, sizeof *wanted);
     double seconds;
     if (wanted == NULL)
         abort();
-    void *session = session_make(ort, &(struct session_wish){.model = wish->model}, "create the CPU session");
+    void *session = session_make(ort, &(struct session_wish){.model = wish->model}, step_cpu_session);
     if (session == NULL)
         return false;
     say("at run on the CPU");
@@ -150,7 +152,7 @@ static bool run_on_cpu(const struct ort *ort, const struct run_wish *wish, const
         return false;
     put_time("seconds.cpu_run", seconds);
     session_end(ort, session);
-    return compare_outputs(feed, got, wanted);
+    return outputs_compare(feed, got, wanted);
 }
 
 // Nodes may run on the CPU here: the profile names those that do.
@@ -161,14 +163,26 @@ static bool run_with_profile(const struct ort *ort, const struct session_wish *s
     loose.profile = attempt->profile;
     void *session = session_make(ort, &loose, "create the session with a profile");
     double seconds;
-    if (session == NULL ||
-        (feed->value == NULL && !feed_make(ort, session, attempt->wish->shape, attempt->wish->shapes, feed)))
+    struct feed_wish feed_wish = {.shape = attempt->wish->shape, .shapes = attempt->wish->shapes};
+    if (session == NULL || (feed->value == NULL && !feed_make(ort, session, &feed_wish, feed)))
         return false;
     say("at run with a profile");
     return session_run(ort, session, feed, NULL, &seconds) && session_end_profile(ort, session);
 }
 
-static void try_it(const struct run_attempt *attempt) {
+static void try_on_the_cpu(const struct run_attempt *attempt) {
+    const struct run_wish *wish = attempt->wish;
+    struct ort ort;
+    if (!ort_open(attempt->core, &ort))
+        return;
+    put_text("ort", ort.version);
+    struct feed feed = {0};
+    struct tensor *got = NULL;
+    if (run_timed(&ort, &(struct session_wish){.model = wish->model}, step_cpu_session, wish, &feed, &got) != NULL)
+        share(&ort, wish, false, &feed, got);
+}
+
+static void try_on_cuda(const struct run_attempt *attempt) {
     const struct run_wish *wish = attempt->wish;
     const char *device = cuda_option_value(&wish->cuda, "device_id");
     double start = seconds_now();
@@ -185,24 +199,35 @@ static void try_it(const struct run_attempt *attempt) {
         say("error %s", unknown);
         return;
     }
-    struct cuda_options cuda = complete(&wish->cuda, ort.version);
+    bool tf32_on;
+    struct cuda_options cuda = cuda_settings(&wish->cuda, ort.version, &tf32_on);
     bool strict = wish->allow_cpu.count == 0;
     put("cpu_fallback", cJSON_CreateBool(!strict));
     struct session_wish session_wish = {.model = wish->model, .cuda = &cuda, .strict = strict};
     struct feed feed = {0};
-    struct output *got = NULL;
-    if (run_on_cuda(&ort, &session_wish, wish, &feed, &got) ? run_on_cpu(&ort, wish, &feed, got)
-                                                            : last_error_has(needs_fallback))
+    struct tensor *got = NULL;
+    if (run_on_cuda(&ort, &session_wish, wish, &feed, &got)
+            ? run_on_cpu(&ort, wish, &feed, got) && share(&ort, wish, tf32_on, &feed, got)
+            : last_error_has(needs_fallback))
         run_with_profile(&ort, &session_wish, attempt, &feed);
 }
 
-void attempt_run(int report, void *argument) {
+void run_start(int report, const struct run_wish *wish) {
     talk_to(report);
     char date[32];
     time_t now = time(NULL);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     put_text("date", date);
-    try_it(argument);
+    put_text("provider", wish->cpu ? "cpu" : "cuda");
+}
+
+void attempt_run(int report, void *argument) {
+    const struct run_attempt *attempt = argument;
+    run_start(report, attempt->wish);
+    if (attempt->wish->cpu)
+        try_on_the_cpu(attempt);
+    else
+        try_on_cuda(attempt);
     say("end");
     _exit(0); // no destructors: what counts has been seen
 }

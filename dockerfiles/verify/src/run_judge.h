@@ -21,6 +21,8 @@ void tell_run(struct scene *scene, const cJSON *kept);
 void judge_nodes(struct scene *scene, const struct run_wish *wish, cJSON *kept, const char *json, size_t length,
                  bool refused);
 void judge_outputs(struct scene *scene, const cJSON *kept);
+// The outputs against those of another run; its limit and the largest error go into `kept`.
+void judge_reference(struct scene *scene, cJSON *kept);
 void judge_memory_limit(struct scene *scene, const struct run_wish *wish, const cJSON *kept);
 
 #endif

@@ -6,7 +6,7 @@
 #include "run_judge.h"
 
 static const char device_check[] = "run.device", session_check[] = "run.session", nodes_check[] = "run.nodes",
-                  outputs_check[] = "run.outputs";
+                  outputs_check[] = "run.outputs", reference_check[] = "run.reference";
 static const char on_cuda[] = "CUDAExecutionProvider", on_cpu[] = "CPUExecutionProvider";
 static const double tolerance = 1e-3;
 
@@ -94,6 +94,54 @@ void judge_outputs(struct scene *scene, const cJSON *kept) {
                    compared == 1 ? "" : "s", largest, tolerance, tf32);
 }
 
+void judge_reference(struct scene *scene, cJSON *kept) {
+    cJSON *reference = cJSON_GetObjectItemCaseSensitive(kept, "reference");
+    const char *other = cJSON_GetStringValue(kept_item(reference, "other_inputs"));
+    const char *who = text("ONNX Runtime %s on %s", kept_words(reference, "ort"),
+                           strcmp(kept_words(reference, "provider"), "cpu") == 0 ? "the CPU" : "CUDA");
+    if (other != NULL) {
+        report_add(scene->report, reference_check, FAIL, "give both runs the same model, --shape and ort-verify",
+                   "the reference (%s) had other inputs: %s", who, other);
+        return;
+    }
+    const cJSON *output;
+    struct names far = {0};
+    size_t compared = 0;
+    double largest = 0;
+    bool endless = false;
+    cJSON_ArrayForEach(output, kept_item(reference, "outputs")) {
+        const char *name = kept_words(output, "name"), *fault = cJSON_GetStringValue(kept_item(output, "fault"));
+        const cJSON *error = kept_item(output, "relative_error");
+        if (fault != NULL)
+            names_add(&far, text("%s: %s", name, fault));
+        if (fault != NULL || kept_item(output, "skipped") != NULL)
+            continue;
+        compared++;
+        endless = endless || !cJSON_IsNumber(error);
+        if (cJSON_IsNumber(error) && error->valuedouble > largest)
+            largest = error->valuedouble;
+        if (!cJSON_IsNumber(error) || error->valuedouble > tolerance)
+            names_add(&far, text("%s: %.6g here, %.6g there, relative error %s", name, kept_number(output, "got"),
+                                 kept_number(output, "wanted"),
+                                 cJSON_IsNumber(error) ? text("%.1e", error->valuedouble) : "endless"));
+    }
+    cJSON_AddNumberToObject(reference, "limit", tolerance);
+    if (endless || compared == 0)
+        cJSON_AddNullToObject(reference, "largest_relative_error");
+    else
+        cJSON_AddNumberToObject(reference, "largest_relative_error", largest);
+    if (far.count > 0)
+        report_add(scene->report, reference_check, FAIL, "see which of both is right before you change over",
+                   "not as %s, limit %.0e: %s", who, tolerance, names_join(&far, 4));
+    else if (compared == 0)
+        report_add(scene->report, reference_check, WARNING, "give the model an output of numbers",
+                   "no output could be compared with the reference (%s)", who);
+    else
+        report_add(scene->report, reference_check, OK, NULL,
+                   "%zu output%s as with %s: largest relative error %.1e (limit %.0e)", compared,
+                   compared == 1 ? "" : "s", who, largest, tolerance);
+}
+
 void tell_device(struct scene *scene, const cJSON *kept) {
     const char *memory = bytes_words((unsigned long long)kept_number(kept, "device.memory_bytes"));
     report_add(scene->report, device_check, OK, NULL, "%s, compute %s, %s; driver %s for CUDA %s; CUDA run time %s",
@@ -104,15 +152,20 @@ void tell_device(struct scene *scene, const cJSON *kept) {
 
 void tell_run(struct scene *scene, const cJSON *kept) {
     double used = kept_number(kept, "memory.free_before_bytes") - kept_number(kept, "memory.free_after_bytes");
-    report_add(scene->report, session_check, OK, NULL, "%s ran on CUDA%s; convolutions %s",
-               cJSON_IsString(kept_item(kept, "model")) ? kept_words(kept, "model") : "the model",
-               cJSON_IsTrue(kept_item(kept, "cpu_fallback")) ? "" : ", the CPU was locked out",
-               kept_words(kept, "options.cudnn_conv_algo_search"));
+    bool cpu = strcmp(kept_words(kept, "provider"), "cpu") == 0;
+    const char *model = cJSON_IsString(kept_item(kept, "model")) ? kept_words(kept, "model") : "the model";
+    if (cpu)
+        report_add(scene->report, session_check, OK, NULL, "%s ran on the CPU, no GPU was used", model);
+    else
+        report_add(scene->report, session_check, OK, NULL, "%s ran on CUDA%s; convolutions %s", model,
+                   cJSON_IsTrue(kept_item(kept, "cpu_fallback")) ? "" : ", the CPU was locked out",
+                   kept_words(kept, "options.cudnn_conv_algo_search"));
     report_add(scene->report, "run.time", OK, NULL, "session %.2f s, first run %.2f s, then %.3f ms (median of %.0f)",
                kept_number(kept, "seconds.session"), kept_number(kept, "seconds.first_run"),
                kept_number(kept, "runs.median_ms"), kept_number(kept, "runs.count"));
-    report_add(scene->report, "run.memory", OK, NULL, "%s of GPU memory in use by the session",
-               bytes_words(used > 0 ? (unsigned long long)used : 0));
+    if (kept_item(kept, "memory") != NULL)
+        report_add(scene->report, "run.memory", OK, NULL, "%s of GPU memory in use by the session",
+                   bytes_words(used > 0 ? (unsigned long long)used : 0));
 }
 
 void judge_memory_limit(struct scene *scene, const struct run_wish *wish, const cJSON *kept) {

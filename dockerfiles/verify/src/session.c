@@ -8,14 +8,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "ask.h"
 #include "cJSON.h"
 #include "model.h"
-#include "ort_api.h"
-#include "talk.h"
-#include "tensor.h"
-
-// A call of ONNX Runtime's API, told. The types of the arguments are those of ort_api.h.
-#define ASK(ort, place, types, ...) went_well((ort)->api, ORT_CALL((ort)->api, place, void *(*)types)(__VA_ARGS__))
 
 typedef void *(*run_function)(void *, void *, char **, void **, size_t, char **, size_t, void **);
 
@@ -28,7 +23,7 @@ double seconds_now(void) {
 }
 
 // A number of our own keeps ONNX Runtime from pinning threads to cores, which fails in many containers.
-static int threads(void) {
+int session_threads(void) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
     int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
@@ -71,7 +66,8 @@ void *session_make(const struct ort *ort, const struct session_wish *wish, const
     void *options = NULL, *session = NULL;
     say("at create options");
     if (!ASK(ort, CREATE_SESSION_OPTIONS, (void **), &options) ||
-        !ASK(ort, SET_INTRA_OP_NUM_THREADS, (void *, int), options, threads()))
+        !ASK(ort, SET_INTRA_OP_NUM_THREADS, (void *, int), options,
+             wish->threads ? wish->threads : session_threads()))
         return NULL;
     if (wish->profile != NULL && !ASK(ort, ENABLE_PROFILING, (void *, const char *), options, wish->profile))
         return NULL;
@@ -113,12 +109,13 @@ static bool read_info(const struct ort *ort, const void *info, int *kind, struct
 }
 
 // The shape that was asked for, or the model's own with 1 for what it leaves open.
-static bool choose_shape(const char *name, const struct shape *wanted, const struct shape *given, size_t count,
+static bool choose_shape(const char *name, const struct shape *wanted, const struct feed_wish *wish,
                          struct shape *out) {
+    const struct shape *given = wish->shape;
     *out = *wanted;
     for (size_t i = 0; i < wanted->rank; i++)
         out->size[i] = wanted->size[i] < 0 ? 1 : wanted->size[i];
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < wish->shapes; i++)
         if (strcmp(given[i].name, name) == 0) {
             if (!shape_fits(&given[i], wanted)) {
                 say("error --shape %s=%s: the model wants %s", name, shape_words(&given[i]), shape_words(wanted));
@@ -126,10 +123,20 @@ static bool choose_shape(const char *name, const struct shape *wanted, const str
             }
             *out = given[i];
         }
+    if (wish->batch > 0 && wanted->rank > 0 && wanted->size[0] < 0)
+        out->size[0] = wish->batch;
     return true;
 }
 
-static bool make_input(const struct ort *ort, void *session, size_t index, const struct shape *given, size_t count,
+static void tell_input(const char *name, int kind, const struct shape *shape) {
+    cJSON *told = cJSON_CreateObject();
+    cJSON_AddStringToObject(told, "name", name);
+    cJSON_AddStringToObject(told, "type", kind_name(kind));
+    cJSON_AddStringToObject(told, "shape", shape_words(shape));
+    put("inputs+", told);
+}
+
+static bool make_input(const struct ort *ort, void *session, size_t index, const struct feed_wish *wish,
                        struct feed *feed) {
     void *type = NULL;
     const void *info = NULL;
@@ -150,7 +157,7 @@ static bool make_input(const struct ort *ort, void *session, size_t index, const
         say("error input %s holds numbers of %s: inputs of this kind are not made", name, kind_name(kind));
         return false;
     }
-    if (!choose_shape(name, &wanted, given, count, &shape))
+    if (!choose_shape(name, &wanted, wish, &shape))
         return false;
     bool too_many;
     size_t numbers = shape_count(&shape, &too_many);
@@ -160,11 +167,10 @@ static bool make_input(const struct ort *ort, void *session, size_t index, const
         return false;
     }
     tensor_fill(kind, data, numbers);
-    cJSON *told = cJSON_CreateObject();
-    cJSON_AddStringToObject(told, "name", name);
-    cJSON_AddStringToObject(told, "type", kind_name(kind));
-    cJSON_AddStringToObject(told, "shape", shape_words(&shape));
-    put("inputs+", told);
+    feed->input[index] = (struct tensor){kind, shape, numbers, data};
+    feed->open |= wanted.rank > 0 && wanted.size[0] < 0;
+    if (!wish->quiet)
+        tell_input(name, kind, &shape);
     return ASK(ort, CREATE_TENSOR_WITH_DATA, (void *, void *, size_t, const int64_t *, size_t, int, void **),
                ort->memory, data, numbers * kind_size(kind), shape.size, shape.rank, kind, &feed->value[index]);
 }
@@ -182,7 +188,7 @@ static bool names_are_known(const struct feed *feed, const struct shape *given, 
     return true;
 }
 
-bool feed_make(const struct ort *ort, void *session, const struct shape *shape, size_t shapes, struct feed *out) {
+bool feed_make(const struct ort *ort, void *session, const struct feed_wish *wish, struct feed *out) {
     *out = (struct feed){0};
     say("at make the inputs");
     if (!ASK(ort, SESSION_GET_INPUT_COUNT, (void *, size_t *), session, &out->inputs) ||
@@ -191,22 +197,35 @@ bool feed_make(const struct ort *ort, void *session, const struct shape *shape, 
     out->input_name = calloc(out->inputs + 1, sizeof *out->input_name);
     out->output_name = calloc(out->outputs + 1, sizeof *out->output_name);
     out->value = calloc(out->inputs + 1, sizeof *out->value);
-    if (!out->input_name || !out->output_name || !out->value)
+    out->input = calloc(out->inputs + 1, sizeof *out->input);
+    if (!out->input_name || !out->output_name || !out->value || !out->input)
         abort();
     for (size_t i = 0; i < out->inputs; i++)
-        if (!make_input(ort, session, i, shape, shapes, out))
+        if (!make_input(ort, session, i, wish, out))
             return false;
     for (size_t i = 0; i < out->outputs; i++)
         if (!ASK(ort, SESSION_GET_OUTPUT_NAME, (void *, size_t, void *, char **), session, i, ort->allocator,
                  &out->output_name[i]))
             return false;
-    return names_are_known(out, shape, shapes);
+    if (wish->batch > 0 && !out->open) {
+        say("error --batch: no input of the model leaves its first dimension open");
+        return false;
+    }
+    return names_are_known(out, wish->shape, wish->shapes);
 }
 
-static bool keep_output(const struct ort *ort, void *value, struct output *out) {
+void feed_free(const struct ort *ort, struct feed *feed) {
+    for (size_t i = 0; i < feed->inputs; i++) {
+        ORT_CALL(ort->api, RELEASE_VALUE, void (*)(void *))(feed->value[i]);
+        free(feed->input[i].data);
+    }
+    *feed = (struct feed){0};
+}
+
+static bool keep_output(const struct ort *ort, void *value, struct tensor *out) {
     int is_tensor = 0;
     void *info = NULL, *data = NULL;
-    *out = (struct output){0};
+    *out = (struct tensor){0};
     if (value == NULL || !ASK(ort, IS_TENSOR, (const void *, int *), value, &is_tensor))
         return value == NULL;
     if (!is_tensor)
@@ -229,7 +248,7 @@ static bool keep_output(const struct ort *ort, void *value, struct output *out) 
     return true;
 }
 
-bool session_run(const struct ort *ort, void *session, const struct feed *feed, struct output *out, double *seconds) {
+bool session_run(const struct ort *ort, void *session, const struct feed *feed, struct tensor *out, double *seconds) {
     void **values = calloc(feed->outputs + 1, sizeof *values);
     if (values == NULL)
         abort();

@@ -3,7 +3,7 @@
 #define ORT_VERIFY_SESSION_H
 
 #include "cuda_options.h"
-#include "shape.h"
+#include "tensor.h"
 
 struct ort {
     const void *api;
@@ -17,6 +17,7 @@ struct session_wish {
     const char *model;               // file; NULL: the model that ort-verify carries
     const struct cuda_options *cuda; // NULL: on the CPU
     bool strict;                     // a node that CUDA cannot run is an error, instead of running on the CPU
+    int threads;                     // for one operator; 0: as many as may run, but few
     const char *profile;             // start of the file's name; NULL: no profile
 };
 // NULL where a step went wrong.
@@ -30,19 +31,29 @@ struct feed {
     size_t inputs, outputs;
     char **input_name, **output_name;
     void **value;
+    struct tensor *input; // the same, as we hold them
+    bool open;            // the model leaves the first dimension of an input open
+};
+struct feed_wish {
+    const struct shape *shape; // those given
+    size_t shapes;
+    int batch;  // size of a first dimension that the model leaves open; 0: as given, or 1
+    bool quiet; // the report is not told
 };
 // Inputs of the shapes given, with the same numbers each time. False where a shape is wrong, or none can be made.
-bool feed_make(const struct ort *ort, void *session, const struct shape *shape, size_t shapes, struct feed *out);
+bool feed_make(const struct ort *ort, void *session, const struct feed_wish *wish, struct feed *out);
+void feed_free(const struct ort *ort, struct feed *feed);
 
-// What came out, kept past its session.
-struct output {
-    int kind;           // 0: no tensor of numbers
-    struct shape shape;
-    size_t count;
-    void *data;
-};
 // One run; `out` gets feed->outputs outputs (NULL: not wanted). `seconds` gets its time.
-bool session_run(const struct ort *ort, void *session, const struct feed *feed, struct output *out, double *seconds);
+bool session_run(const struct ort *ort, void *session, const struct feed *feed, struct tensor *out, double *seconds);
+
+// Inputs on the GPU `device` and outputs that stay there, for runs without copies. NULL where a step went wrong.
+void *binding_make(const struct ort *ort, void *session, const struct feed *feed, int device);
+bool binding_run(const struct ort *ort, void *session, void *binding, double *seconds);
+void binding_end(const struct ort *ort, void *binding);
+
+// Threads for one operator where nothing else is asked for.
+int session_threads(void);
 
 double seconds_now(void);
 

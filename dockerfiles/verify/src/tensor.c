@@ -10,20 +10,34 @@
 enum { FLOAT = 1, UINT8 = 2, INT8 = 3, INT32 = 6, INT64 = 7, BOOL = 9, FLOAT16 = 10, DOUBLE = 11 };
 
 static const struct kind {
-    const char *name;
+    const char *name, *descr;
     size_t size;
 } kinds[] = {
-    [FLOAT] = {"float", 4}, [UINT8] = {"uint8", 1}, [INT8] = {"int8", 1},       [INT32] = {"int32", 4},
-    [INT64] = {"int64", 8}, [BOOL] = {"bool", 1},   [FLOAT16] = {"float16", 2}, [DOUBLE] = {"double", 8},
+    [FLOAT] = {"float", "<f4", 4},     [UINT8] = {"uint8", "|u1", 1},    [INT8] = {"int8", "|i1", 1},
+    [INT32] = {"int32", "<i4", 4},     [INT64] = {"int64", "<i8", 8},    [BOOL] = {"bool", "|b1", 1},
+    [FLOAT16] = {"float16", "<f2", 2}, [DOUBLE] = {"double", "<f8", 8},
 };
 
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
 static const struct kind *kind_of(int kind) {
-    bool known = kind > 0 && (size_t)kind < sizeof kinds / sizeof *kinds && kinds[kind].name != NULL;
+    bool known = kind > 0 && kind < KINDS && kinds[kind].name != NULL;
     return known ? &kinds[kind] : NULL;
 }
 
 const char *kind_name(int kind) {
     return kind_of(kind) ? kind_of(kind)->name : text("type %d", kind);
+}
+
+int kind_named(const char *name) {
+    for (int kind = 1; kind < KINDS; kind++)
+        if (kinds[kind].name != NULL && strcmp(kinds[kind].name, name) == 0)
+            return kind;
+    return 0;
+}
+
+const char *kind_descr(int kind) {
+    return kind_of(kind)->descr;
 }
 
 size_t kind_size(int kind) {
