@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import click
 
@@ -47,7 +48,7 @@ def list(
         for text, names in warnings.items():
             click.echo(f"warning: {', '.join(names)}: {text}", err=True)
     if as_json:
-        data = as_data(cells, project.plan.excluded, warnings)
+        data = as_data(cells, project.plan.excluded, warnings, _verdicts(project.root))
         if max_disk is not None:
             data["shards"] = [_shard_data(row) for row in shards]
         click.echo(json.dumps(data))
@@ -60,9 +61,12 @@ def list(
 
 
 def as_data(
-    cells: Sequence[Cell], excluded: Sequence[Exclusion], warnings: Mapping[str, Sequence[str]]
+    cells: Sequence[Cell],
+    excluded: Sequence[Exclusion],
+    warnings: Mapping[str, Sequence[str]],
+    verdicts: Mapping[str, Sequence[Mapping[str, object]]],
 ) -> dict[str, object]:
-    """What `--json` prints."""
+    """What `--json` prints. `verdicts`: those that are kept, by identifier, of whichever digest."""
     return {
         "schema": SCHEMA,
         "cells": [
@@ -74,6 +78,7 @@ def as_data(
                 "base": cell.base.name,
                 "flavour": cell.flavour.value,
                 "tags": [*cell.tags],
+                "verdicts": [*verdicts.get(cell.identifier, ())],
             }
             for cell in cells
         ],
@@ -85,6 +90,22 @@ def as_data(
             {"identifier": name, "warning": text} for text, names in warnings.items() for name in names
         ],
     }
+
+
+def _verdicts(root: Path) -> dict[str, tuple[dict[str, object], ...]]:
+    if not (root / "verdicts").is_dir():
+        return {}
+    from ortimg.records.record import row  # most projects have none
+    from ortimg.records.store import read_records
+
+    found = read_records(root)
+    for problem in found.problems:
+        click.echo(problem, err=True)
+    rows: dict[str, tuple[dict[str, object], ...]] = {}
+    for record in found.records:
+        name = record.identity.identifier or ""
+        rows[name] = (*rows.get(name, ()), row(record))
+    return rows
 
 
 def _shard_data(shard: Shard) -> dict[str, object]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from registries import registry
 from run_world import make_run_world
 from stub_world import NVIDIA, World
 
@@ -19,10 +20,13 @@ from ortimg.cli import cli
 from ortimg.core.gpu_access import Device, Way
 from ortimg.core.model import Tier
 from ortimg.engine.client import Engine, Image
-from ortimg.records.record import Record, Subject, best_tier
+from ortimg.records.attach import attach, attached
+from ortimg.records.record import ARTIFACT_TYPE, Record, Subject, best_tier, dump_record
 from ortimg.records.recording import record_image
 from ortimg.records.store import FOLDER, read_file, read_records, write_file
 from ortimg.records.wish import RecordWish
+from ortimg.registry.client import Registries
+from ortimg.registry.referrers import put_referrer
 from ortimg.verify import image as verify_image_module
 from ortimg.verify.binary import get_verifier
 from ortimg.verify.image import verify_image
@@ -211,3 +215,37 @@ def test_what_does_not_belong_is_refused(image: str, carried: Path, tmp_path: Pa
     done = verify(tmp_path, image, "--import-record", str(file))
     assert done.exit_code == 1
     assert "no whole record" in done.stderr
+
+
+# in a registry
+
+
+@pytest.mark.usefixtures("with_gpu")
+def test_a_verdict_is_attached_to_the_digest_in_a_registry(image: str, tmp_path: Path) -> None:
+    engine = Engine()
+    with registry(tmp_path / "registry") as server:
+        name = f"{server.host}/team/records:one"
+        engine.tag(image, name)
+        try:
+            early = verify(tmp_path, name, "--gpu", "--push-record")
+            assert early.exit_code == 1
+            assert "push it first" in early.stderr
+            assert not (tmp_path / FOLDER).exists()  # told before anything was run
+            subprocess.run(["docker", "push", "--quiet", name], check=True, capture_output=True)
+            done = verify(tmp_path, name, "--gpu", "--push-record")
+            assert done.exit_code == 0, done.output
+            kept = read_records(tmp_path).records
+            repository, digest = Registries().repository(name), digest_of(name)
+            assert attached(repository, digest) == (kept, ())
+            assert repository.digest("one") == digest  # the image is what it was
+            again = attach(repository, digest, kept)
+            assert again == attach(repository, digest, kept)
+            other = msgspec.structs.replace(kept[0], digest="sha256:" + "0" * 64)
+            assert attach(repository, digest, [other]) == []
+            put_referrer(repository, digest, ARTIFACT_TYPE, dump_record(kept[0])[:90].encode())
+            put_referrer(repository, digest, ARTIFACT_TYPE, dump_record(other).encode())
+            found, problems = attached(repository, digest)
+            assert found == kept
+            assert sorted("no whole record" in problem for problem in problems) == [False, True]
+        finally:
+            engine.remove(name)

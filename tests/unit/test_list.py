@@ -101,6 +101,7 @@ def test_json(project: Path) -> None:
         "base": "debian12",
         "flavour": "runtime",
         "tags": ["latest"],
+        "verdicts": [],
     }
     assert data["excluded"][0] == {
         "ort": "1.16.2",

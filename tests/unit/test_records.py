@@ -9,7 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
+from wishes import images, matrix
 
+from ortimg.cli import cli
 from ortimg.errors import CheckFailed, ConfigError
 from ortimg.records.identity import MANIFEST, root_identity
 from ortimg.records.record import (
@@ -245,6 +248,21 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_file(tmp_path / "none.json")
     with pytest.raises(ConfigError, match="cannot be read"):
         read_file(tmp_path)
+
+
+def test_the_list_shows_verdicts_of_a_cell(tmp_path: Path) -> None:
+    (tmp_path / "images.yaml").write_text(
+        images(matrix=matrix(["1.16.2"], ["11.8"], ["8"], ["debian12", "debian13"]))
+    )
+    good = write_record(tmp_path, record())
+    (good.parent / "cut.json").write_text("{")
+    done = CliRunner().invoke(cli, ["-C", str(tmp_path), "list", "--json"])
+    assert done.exit_code == 0
+    assert {cell["identifier"]: cell["verdicts"] for cell in json.loads(done.stdout)["cells"]} == {
+        CELL: [row(record())],
+        CELL.replace("12", "13"): [],
+    }
+    assert "cut.json is no whole record" in done.stderr
 
 
 # what a root is
