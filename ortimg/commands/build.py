@@ -11,6 +11,7 @@ import click
 from ortimg.errors import ExitCode
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
+from ortimg.records.options import device_option
 
 
 @click.command()
@@ -34,6 +35,20 @@ from ortimg.project import Project, pass_project
     type=click.Path(path_type=Path, file_okay=False),
     help="With --builder: write the images as OCI layouts.",
 )
+@click.option("--verify-only", is_flag=True, help="With --builder: build and verify, keep no image.")
+@click.option("--push", is_flag=True, help="With --builder: let it push the images; alias tags stay.")
+@click.option(
+    "--tier",
+    type=click.Choice(["static", "load", "run"]),
+    help="With --push: how far an image must be verified; a build reaches load.",
+)
+@click.option(
+    "--registry-prefix",
+    metavar="HOST[/PATH]",
+    help="With --push: push below this instead of to images.yaml's own registry.",
+)
+@click.option("--gpu", is_flag=True, help="Run each image on a GPU after its build, and keep the verdict.")
+@device_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @pass_project
 def build(
@@ -47,13 +62,21 @@ def build(
     units: str | None,
     load: bool,
     output: Path | None,
+    verify_only: bool,
+    push: bool,
+    tier: str | None,
+    registry_prefix: str | None,
+    gpu: bool,
+    gpu_device: str | None,
     as_json: bool,
 ) -> None:
     """Build the cells that SELECTOR globs name; all, if there is none.
 
     Generated files are written first. A cell that fails does not stop the others.
     """
+    from ortimg.core.model import Tier
     from ortimg.core.selectors import select
+    from ortimg.factory.gpu import judged, open_stage
     from ortimg.factory.result import SCHEMA
     from ortimg.factory.run import run
     from ortimg.factory.site import Wish
@@ -64,8 +87,19 @@ def build(
         if as_json:
             click.echo(json.dumps({"schema": SCHEMA, "cells": []}))
         return
-    wish = Wish(builder=builder, units=units, load=load, output=output)
+    wish = Wish(
+        builder=builder,
+        units=units,
+        load=load,
+        output=output,
+        verify_only=verify_only,
+        push=push,
+        tier=Tier(tier) if tier else None,
+        registry_prefix=registry_prefix,
+    )
+    stage = open_stage(project.root, gpu, gpu_device, wish)
     report = run(project, cells, available=available, fail_fast=fail_fast, wish=wish)
+    report = judged(project.root, report, stage, wish)
     if as_json:
         click.echo(json.dumps(report.as_data()))
     else:

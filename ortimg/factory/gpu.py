@@ -18,10 +18,13 @@ from ortimg.core.model import Tier
 from ortimg.engine.check import check_engine
 from ortimg.engine.client import Engine
 from ortimg.engine.gpus import devices_of, require_gpu
-from ortimg.errors import EnvironmentFault, ExitCode
+from ortimg.errors import ConfigError, EnvironmentFault, ExitCode
+from ortimg.factory.disk import builder_name
 from ortimg.factory.result import CellResult, Outcome, exit_code
 from ortimg.factory.run import Report as BuildReport
+from ortimg.factory.site import Wish
 from ortimg.inputs.cache import Cache
+from ortimg.records.options import device_of
 from ortimg.records.record import Record, best_tier, of_other_digests
 from ortimg.records.recording import record_image
 from ortimg.records.store import read_records
@@ -30,7 +33,6 @@ from ortimg.verify.binary import Verifier, get_verifier
 from ortimg.verify.image import verify_image
 from ortimg.verify.report import FindingVerdict, Report, Verdict
 
-HELD_ELSEWHERE = "--gpu runs what the engine here holds, and this build puts its images elsewhere"
 _THERE = (Outcome.BUILT, Outcome.UNCHANGED)
 
 
@@ -110,6 +112,34 @@ def _failed(result: CellResult, cause: str, environment: bool) -> CellResult:
     return msgspec.structs.replace(
         result, result=Outcome.FAILED, cause=f"on the GPU: {cause}", environment=environment
     )
+
+
+def open_stage(project: Path, gpu: bool, device: str | None, wish: Wish) -> GpuStage | None:
+    """What `--gpu` and `--gpu-device` ask for, before anything is built.
+
+    Raises ConfigError for what cannot go together, EnvironmentFault where no container gets a GPU.
+    """
+    if not gpu:
+        if device is not None:
+            raise ConfigError("--gpu-device chooses the GPU of --gpu", hint="Add --gpu.")
+        return None
+    if _elsewhere(wish):
+        raise ConfigError(
+            "--gpu runs what the engine here holds, and this build puts its images elsewhere",
+            hint="Take --load, or run `ortimg verify IMAGE --gpu --record --push-record` on a GPU machine.",
+        )
+    return GpuStage.open(device_of(device), project, wish.builder or builder_name())
+
+
+def judged(project: Path, report: BuildReport, stage: GpuStage | None, wish: Wish) -> BuildReport:
+    """The report of a build after the runs of `stage`, with the verdicts that are kept of its images."""
+    if stage is not None:
+        report = stage.run(report)
+    return report if _elsewhere(wish) else with_verdicts(project, report)
+
+
+def _elsewhere(wish: Wish) -> bool:
+    return wish.output is not None or (wish.push and wish.builder is not None)
 
 
 def _with_results(report: BuildReport, results: Sequence[CellResult], interrupted: bool) -> BuildReport:

@@ -28,6 +28,8 @@ def summary(results: Sequence[CellResult]) -> str:
     lines += ["", ", ".join(f"{count} {outcome.value}" for outcome, count in counts if count)]
     if any(result.tier == "load" for result in results):
         lines.append("tier load: every library loads, up to where a GPU is needed. Not verified on a GPU.")
+    if any(result.tier == "run" for result in results):
+        lines.append("tier run: a model ran on a GPU, by a verdict on this very digest in verdicts/.")
     return "\n".join(lines) + "\n"
 
 

@@ -13,13 +13,17 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from registries import registry
-from run_world import make_run_world
+from run_world import make_run_world, profile
 from stub_world import NVIDIA, World
 
 from ortimg.cli import cli
-from ortimg.core.gpu_access import Device, Way
+from ortimg.core.gpu_access import EVERY, Device, Way, docker_options
 from ortimg.core.model import Tier
 from ortimg.engine.client import Engine, Image
+from ortimg.errors import ExitCode
+from ortimg.factory.gpu import GpuStage, with_verdicts
+from ortimg.factory.result import CellResult, Outcome
+from ortimg.factory.run import Report as BuildReport
 from ortimg.records.attach import attach, attached
 from ortimg.records.record import ARTIFACT_TYPE, Record, Subject, best_tier, dump_record
 from ortimg.records.recording import record_image
@@ -156,6 +160,71 @@ def test_the_verdict_is_of_the_image_that_ran_also_where_its_name_has_moved(
     (record,) = read_records(tmp_path).records
     assert (record.digest, record.identity.content) == (ran.digest, "one")
     assert f"names another image since: this verdict is of {ran.digest}" in capsys.readouterr().err
+
+
+# a build
+
+
+def built(image: str) -> BuildReport:
+    there = CellResult(identifier=CELL, result=Outcome.BUILT, image=image, tier="load")
+    absent = CellResult(identifier="absent", result=Outcome.UNAVAILABLE, cause="no network")
+    return BuildReport(
+        results=(there, absent), exit_code=ExitCode.DONE, seconds=1, fetch_seconds=0, unit_seconds=0
+    )
+
+
+def stage(project: Path) -> GpuStage:
+    return GpuStage(Engine(), get_verifier(Path(os.environ["ORTIMG_CACHE"])), EVERY, project)
+
+
+@pytest.mark.usefixtures("with_gpu")
+def test_what_was_built_runs_and_is_tier_run_by_its_verdict(image: str, tmp_path: Path) -> None:
+    assert with_verdicts(tmp_path, built(image)).results[0].tier == "load"
+    done = with_verdicts(tmp_path, stage(tmp_path).run(built(image)))
+    first, second = (result.as_data() for result in done.results)
+    assert (first["result"], first["tier"], first["digest"]) == ("built", "run", digest_of(image))
+    assert (second["result"], second["tier"], second["digest"]) == ("unavailable", None, None)
+    assert done.exit_code is ExitCode.DONE
+
+
+@pytest.mark.usefixtures("with_gpu")
+def test_a_cell_that_fails_on_the_gpu_is_a_failed_cell(
+    image: str, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage(tmp_path).run(built(image))
+    bad = world.copy(tmp_path / "bad")
+    bad.write("/etc/fake/profile.json", profile(("a", "Conv", "CUDA"), ("b", "Det", "CPU")))
+    name = f"{REPOSITORY}:bad"
+    put(bad, name, tmp_path)
+    try:
+        only_built = with_verdicts(tmp_path, built(name))
+        assert only_built.results[0].tier == "load"  # the verdict that is kept is of another digest
+        assert f"{CELL}: ignored: the verdict in verdicts/ is of {digest_of(image)[:19]}…" in (
+            capsys.readouterr().err
+        )
+        done = with_verdicts(tmp_path, stage(tmp_path).run(built(name)))
+    finally:
+        Engine().remove(name)
+    result = done.results[0]
+    assert (result.result, result.tier, result.environment) == (Outcome.FAILED, "load", False)
+    assert "on the GPU: run.nodes: 1 of 2 nodes ran on CUDA" in str(result.cause)
+    assert done.exit_code is ExitCode.FAILED
+    assert [record.verdict.value for record in read_records(tmp_path).records] != ["pass", "pass"]
+
+
+@pytest.mark.usefixtures("with_gpu")
+def test_a_gpu_that_is_gone_is_not_the_cells_fault(
+    image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(way: Way, device: Device) -> dict[str, object]:
+        return docker_options(way, device)
+
+    monkeypatch.setattr(verify_image_module, "_with_gpu", refused)
+    done = stage(tmp_path).run(built(image))
+    assert (done.results[0].result, done.results[0].environment) == (Outcome.FAILED, True)
+    assert "install the NVIDIA Container Toolkit" in str(done.results[0].cause)
+    assert done.exit_code is ExitCode.ENVIRONMENT
+    assert not (tmp_path / FOLDER).exists()
 
 
 # roots, and records that are carried

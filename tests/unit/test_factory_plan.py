@@ -198,6 +198,13 @@ def test_summary() -> None:
     )
 
 
+def test_tier_run_is_told_with_where_it_is_from() -> None:
+    run = msgspec.structs.replace(BUILT, tier="run")
+    assert "verdict on this very digest in verdicts/" in summary([run])
+    assert "tier load" not in summary([run])
+    assert "tier run" not in summary([BUILT])
+
+
 def test_no_word_on_the_tier_where_nothing_was_verified() -> None:
     assert "tier load" not in summary([ABSENT])
 
