@@ -1,0 +1,100 @@
+"""`ortimg compare`: what an upgrade, or a way back, asks of those who use ONNX Runtime."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from ortimg.core.compare_model import Outcome
+from ortimg.errors import ExitCode
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--driver", metavar="VERSION", help="NVIDIA driver of your hosts, such as 535.104.05.")
+@click.option("--gpu", "gpus", multiple=True, metavar="GPU", help='A GPU of yours: "Tesla T4", 8.9.')
+@click.option(
+    "--program",
+    "programs",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="A program of yours: must it be linked again?",
+)
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="C or C++ of yours: does it still compile?",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY[=VALUE]",
+    help="An option of the CUDA provider that you set.",
+)
+@click.option(
+    "--model",
+    type=_FILE,
+    metavar="FILE",
+    help="Your ONNX model: known to both? In images and roots it is run.",
+)
+@click.option("--shape", "shapes", multiple=True, metavar="NAME=1x3x8x8", help="Shape of one of its inputs.")
+@click.option(
+    "--provider",
+    type=click.Choice(["cuda", "cpu"]),
+    help="Where the model runs. [default: cuda where this machine has a GPU]",
+)
+@click.option("--runs", type=click.IntRange(1), metavar="N", help="Timed runs of the model.")
+@click.option(
+    "--timeout", type=click.IntRange(1, 86400), metavar="SECONDS", help="Limit of one attempt to run it."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.pass_context
+def compare(
+    context: click.Context,
+    old: str,
+    new: str,
+    driver: str | None,
+    gpus: tuple[str, ...],
+    programs: tuple[Path, ...],
+    sources: tuple[Path, ...],
+    options: tuple[str, ...],
+    model: Path | None,
+    shapes: tuple[str, ...],
+    provider: str | None,
+    runs: int | None,
+    timeout: int | None,
+    as_json: bool,
+) -> None:
+    """Tell what changes from OLD to NEW, and what you must do about it.
+
+    OLD and NEW are each a version (1.18.1, 1.18.0-cuda12) or a cell of images.yaml, compared from the
+    catalogue, without network; or an image reference, or a folder with an unpacked root or release archive,
+    compared from their files. What is not known is said to be unknown.
+
+    Exit code 0 if NEW is a drop-in, 1 if you must act, 2 for a wrong question, 3 if this machine cannot tell.
+    """
+    from ortimg.comparing.asking import Question, answer, facts
+    from ortimg.comparing.targets import Targets
+    from ortimg.core.compare import compare as compare_sides
+    from ortimg.core.compare_report import as_data, as_text
+    from ortimg.inputs.cache import Cache
+
+    question = Question(driver, gpus, programs, sources, options, model, shapes, provider, runs, timeout)
+    tables = facts()
+    question.check(tables)  # before gigabytes are read
+    cache = Cache.default()
+    first, second = Targets(context.find_object(Path) or Path(), cache).both(old, new)
+    asked = answer(question, first, second, cache)
+    found = compare_sides(first.side, second.side, asked, tables)
+    click.echo(json.dumps(as_data(found), ensure_ascii=False) if as_json else as_text(found), nl=as_json)
+    context.exit(ExitCode.DONE if found.outcome is Outcome.DROP_IN else ExitCode.FAILED)

@@ -1,0 +1,52 @@
+"""What was read in an image, kept in the cache: gigabytes go through the engine the first time only."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+
+from ortimg.comparing import gather, image, libraries
+from ortimg.comparing.gather import Found
+from ortimg.engine.client import Engine
+from ortimg.errors import EnvironmentFault
+from ortimg.inputs.cache import Cache
+from ortimg.measure import elf, fatbin
+
+_READERS: tuple[ModuleType, ...] = (gather, image, libraries, elf, fatbin)
+_ORIGIN = "image"
+
+
+def read_image(engine: Engine, reference: str, cache: Cache) -> Found:
+    """Everything of the image `reference` that a comparison needs; nothing is run.
+
+    It is kept under the image's id, as long as the modules that read it are the same.
+    Raises EnvironmentFault where the engine has no such image.
+    """
+    there = engine.inspect(reference)
+    if there is None:
+        raise EnvironmentFault(
+            f"the engine has no image {reference}", f"Run `docker pull {reference}`, or `ortimg build`."
+        )
+    name, code = f"compare/{there.id.rpartition(':')[2]}", _code()
+    entry = cache.get(name)
+    if entry is not None and entry.details.get("code") == code:
+        try:
+            return msgspec.json.decode(cache.path(entry).read_bytes(), type=Found)
+        except (OSError, msgspec.DecodeError):  # pruned meanwhile; of an older kind
+            pass
+    found = image.read_files(engine, reference, cache)
+    with cache.workdir() as work:
+        place = work / "found.json"
+        place.write_bytes(msgspec.json.encode(found))
+        cache.adopt(name, place, sha256=None, origin=_ORIGIN, details={"code": code})
+    return found
+
+
+def _code() -> str:
+    digest = hashlib.sha256()
+    for module in _READERS:
+        digest.update(Path(str(module.__file__)).read_bytes())
+    return digest.hexdigest()
