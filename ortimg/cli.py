@@ -32,6 +32,7 @@ VERBS = {
     "fetch": "Bring the inputs of a build into the cache.",
     "build": "Build images, each verified while it is built.",
     "verify": "Check an image or an unpacked root, whoever built it.",
+    "compare": "Tell what changes between two versions, images or roots, and what must be done.",
     "push": "Publish images: each layer once, alias tags last.",
     "warm": "Bake what a GPU's driver compiles into an image, for a quick first start.",
     "engine": "See to a container engine; stop the one that was started.",
