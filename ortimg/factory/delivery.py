@@ -48,8 +48,8 @@ class Delivery(Protocol):
         """Give an image that is there a further name."""
         ...
 
-    def place(self, reference: str) -> str:
-        """Where a person finds the image."""
+    def place(self, reference: str) -> str | None:
+        """Where a person finds the image; None where it is not kept."""
         ...
 
     def sizes(self, references: Sequence[str]) -> Mapping[str, Sizes] | None:
@@ -83,7 +83,7 @@ class ToEngine:
     def alias(self, reference: str, tag: str) -> None:
         self._engine.tag(reference, tag)
 
-    def place(self, reference: str) -> str:
+    def place(self, reference: str) -> str | None:
         return reference
 
     def sizes(self, references: Sequence[str]) -> Mapping[str, Sizes] | None:
@@ -129,7 +129,7 @@ class ToFolder:
     def alias(self, reference: str, tag: str) -> None:
         pass
 
-    def place(self, reference: str) -> str:
+    def place(self, reference: str) -> str | None:
         return f"oci:{self._path(reference)}"
 
     def sizes(self, references: Sequence[str]) -> Mapping[str, Sizes] | None:  # noqa: ARG002
@@ -146,8 +146,33 @@ class ToFolder:
         return found
 
 
+class ToNowhere:
+    """Nothing is kept: that an image builds and passes its verifier is all that is asked."""
+
+    def find(self, reference: str) -> There | None:  # noqa: ARG002
+        return None
+
+    def target(self, tags: Sequence[str]) -> Target:  # noqa: ARG002
+        return Target(output="type=cacheonly")
+
+    def keep(self, tags: Sequence[str]) -> None:
+        pass
+
+    def discard(self, tags: Sequence[str], content: str) -> None:
+        pass
+
+    def alias(self, reference: str, tag: str) -> None:
+        pass
+
+    def place(self, reference: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def sizes(self, references: Sequence[str]) -> Mapping[str, Sizes] | None:  # noqa: ARG002
+        return None
+
+
 class ToRegistry:
-    """Images in their registry, each under its identifier alone: aliases move when all of a run is there.
+    """Images in their registry, each under its identifier alone: aliases move when all of a fleet is done.
 
     The builder itself pushes, so what a builder elsewhere made does not pass through this machine.
     """
@@ -174,16 +199,9 @@ class ToRegistry:
         pass  # a tag is the last thing that a push writes
 
     def alias(self, reference: str, tag: str) -> None:
-        """Moves `tag` to what `reference` is; both are in one repository."""
-        repository = self._registries.repository(reference)
-        manifest = repository.manifest(reference.rpartition(":")[2])
-        if manifest is None:
-            raise EnvironmentFault(f"{reference} is gone from its registry", "run `ortimg build` again")
-        name = tag.rpartition(":")[2]
-        if repository.digest(name) != manifest.digest:
-            repository.put_manifest(manifest.data, manifest.media_type, name)
+        pass  # `ortimg push --aliases-only` moves them together
 
-    def place(self, reference: str) -> str:
+    def place(self, reference: str) -> str | None:
         return reference
 
     def sizes(self, references: Sequence[str]) -> Mapping[str, Sizes] | None:  # noqa: ARG002

@@ -79,7 +79,9 @@ def run(
     """Build `cells`. Raises EnvironmentFault where there is no good engine or builder, or too little disk."""
     began = time.monotonic()
     cache = Cache.default(lambda text: click.echo(text, err=True))
-    site = open_site(wish or Wish(), project.plan.repository, cache)
+    wish = wish or Wish()
+    repository = wish.repository(project.plan.repository)
+    site = open_site(wish, cache)
     lock = merge(read_lock(project.root), planned(cells))
     files = write_files(project)
     context = build_context(files)
@@ -102,7 +104,7 @@ def run(
             has_image=site.has_image,
         ) as fetcher:
             factory = Factory(
-                project.plan.repository,
+                repository,
                 files,
                 context,
                 project.root / TOOLS_REQUIREMENTS,

@@ -14,16 +14,18 @@ from pathlib import Path
 import msgspec
 
 from ortimg.core.mirrors import Reference
+from ortimg.core.model import Tier
 from ortimg.core.problems import quote
 from ortimg.core.tags import repository_problem
 from ortimg.engine.builders import BuilderInfo, ask_builder, judge_builder
 from ortimg.engine.check import EngineInfo, check_client, check_engine
 from ortimg.engine.client import Engine
 from ortimg.errors import ConfigError, EnvironmentFault
-from ortimg.factory.delivery import Delivery, ToEngine, ToFolder, ToRegistry
+from ortimg.factory.delivery import Delivery, ToEngine, ToFolder, ToNowhere, ToRegistry
 from ortimg.factory.disk import builder_name
 from ortimg.factory.stores import EngineStore, LayoutStore, RegistryStore, Store, layout_digest
 from ortimg.inputs.cache import Cache
+from ortimg.publishing.targets import reaches, repositories
 from ortimg.registry.trust import LOOPBACK
 
 LAYOUTS = "layouts"  # folder in the cache
@@ -35,8 +37,17 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     builder: str | None = None
     units: str | None = None  # registry and path below which units are kept
     load: bool = False
-    push: bool = False
     output: Path | None = None
+    push: bool = False
+    verify_only: bool = False
+    tier: Tier | None = None  # the least that an image must be verified to before it is pushed
+    registry_prefix: str | None = None  # pushes go below it instead of to images.yaml's own registry
+
+    def repository(self, own: str) -> str:
+        """Where images are called by: images.yaml's own name, or with --push where they are pushed to."""
+        if not self.push:
+            return own
+        return repositories(own, [self.registry_prefix] if self.registry_prefix else [])[0]
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +62,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     handed: Callable[[str], str | None]  # image → context that replaces it; None: the builder has its own way
 
 
-def open_site(wish: Wish, repository: str, cache: Cache) -> Site:
+def open_site(wish: Wish, cache: Cache) -> Site:
     """Check what `wish` asks for, before anything is built.
 
     Raises ConfigError for options that contradict each other, EnvironmentFault for what does not work here.
@@ -72,15 +83,16 @@ def open_site(wish: Wish, repository: str, cache: Cache) -> Site:
             has_image=lambda name: engine.inspect(name) is not None,
             handed=lambda _image: None,
         )
-    if sum((wish.load, wish.push, wish.output is not None)) != 1:
+    if sum((wish.load, wish.push, wish.verify_only, wish.output is not None)) != 1:
         raise ConfigError(
             f"builder {info.name} ({info.driver}) keeps images to itself: say where they go",
-            hint="Add one of --load (into the engine), --output DIR (OCI layouts), --push (to the registry).",
+            hint="Add one of --load (into the engine), --output DIR (OCI layouts), --push (to the registry),"
+            " --verify-only.",
         )
-    if wish.push and Reference.parse(f"{repository}:x").repository.startswith("library/"):
+    if wish.push and (wish.tier is None or not reaches(Tier.LOAD, wish.tier)):
         raise ConfigError(
-            f"images.yaml: repository: {quote(repository)} names no registry to push to",
-            hint="Write it whole, such as registry.example.com/team/onnxruntime-gpu.",
+            "--push would push images that no GPU has run: a build verifies up to tier load",
+            hint="Say --tier load if that is what you mean.",
         )
     return _foreign(info, wish, cache)
 
@@ -94,6 +106,8 @@ def _foreign(info: BuilderInfo, wish: Wish, cache: Cache) -> Site:
     delivery: Delivery
     if wish.output is not None:
         delivery = ToFolder(wish.output)
+    elif wish.verify_only:
+        delivery = ToNowhere()
     else:
         delivery = ToEngine(engine, load=True) if wish.load else ToRegistry()
     return Site(
@@ -189,7 +203,17 @@ def _prefix(units: str) -> str:
 
 
 def _refuse_foreign_options(wish: Wish) -> None:
-    for option, given in (("--units", wish.units), ("--output", wish.output), ("--load", wish.load)):
+    if wish.push:
+        raise ConfigError(
+            "--push is for a builder of its own; the engine's builder keeps its images in the engine",
+            hint="Run `ortimg push` after the build.",
+        )
+    for option, given in (
+        ("--units", wish.units),
+        ("--output", wish.output),
+        ("--load", wish.load),
+        ("--verify-only", wish.verify_only),
+    ):
         if given:
             raise ConfigError(
                 f"{option} is for a builder of its own; the engine's builder keeps its images in the engine",
