@@ -42,10 +42,8 @@ class Original(msgspec.Struct, frozen=True, kw_only=True):
 
     reference: str  # by which the Dockerfile names it: name:tag
     id: str
-    labels: Mapping[str, str]
     entrypoint: tuple[str, ...]
     command: tuple[str, ...]
-    libraries: Mapping[str, str]  # file of ONNX Runtime → sha256
 
 
 class Warmed(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,26 +106,30 @@ def check_original(reference: str, labels: Mapping[str, str]) -> None:
         )
 
 
-def check_fits(warmth: Warmth, original: Original) -> str | None:
-    """Whether a record fits an image; a word of caution, or None. Raises CheckFailed where it does not.
+def check_cell(warmth: Warmth, reference: str, identifier: str) -> str | None:
+    """A word of caution, or None, where a record is of the cell of an image. Raises CheckFailed if it is not.
 
     The cache holds kernels by their code, so the base does not matter: one warm-up serves every base of the
     same ONNX Runtime and CUDA libraries.
     """
-    mine, theirs = original.labels.get(IDENTIFIER_LABEL, ""), warmth.identifier
-    if unit_of(mine) != unit_of(theirs):
+    if unit_of(identifier) != unit_of(warmth.identifier):
         raise CheckFailed(
-            f"the record is of {theirs}, and {original.reference} is {mine}, which has other kernels",
-            f"Warm a root of {mine}.",
+            f"the record is of {warmth.identifier}, and {reference} is {identifier}, which has other kernels",
+            f"Warm a root of {identifier}.",
         )
-    have = original.libraries.get(PROVIDER)
-    if have != warmth.ort_sha256:
+    if identifier == warmth.identifier:
+        return None
+    return f"warmed on {warmth.identifier}: the same ONNX Runtime and CUDA on another base"
+
+
+def check_build(warmth: Warmth, reference: str, sha256: str | None) -> None:
+    """Raises CheckFailed where the image's CUDA provider is another file than the one that was warmed."""
+    if sha256 != warmth.ort_sha256:
         raise CheckFailed(
-            f"{PROVIDER} in {original.reference} is another build than the one that was warmed: "
-            f"sha256 {_short(have)}, in the record {_short(warmth.ort_sha256)}",
+            f"{PROVIDER} in {reference} is another build than the one that was warmed: "
+            f"sha256 {_short(sha256)}, in the record {_short(warmth.ort_sha256)}",
             AGAIN,
         )
-    return None if mine == theirs else f"warmed on {theirs}: the same ONNX Runtime and CUDA on another base"
 
 
 def unit_of(identifier: str) -> str:
@@ -140,12 +142,12 @@ def _short(sha256: str | None) -> str:
     return f"{sha256[:12]}…" if sha256 else "none"
 
 
-def warmed_name(original: Original, warmth: Warmth) -> str:
+def warmed_name(reference: str, warmth: Warmth) -> str:
     """`repository:tag-warm-sm90-580.159.04`: the image's own name and what the cache is keyed by.
 
     Raises ConfigError where that cannot be a name.
     """
-    repository, _, tag = original.reference.rpartition(":")
+    repository, _, tag = reference.rpartition(":")
     end = f"-warm-{warmth.gpu.architecture}-{warmth.gpu.driver}"
     if problem := tag_problem(tag + end):
         raise ConfigError(problem, hint="Give --tag NAME:TAG.")
@@ -162,11 +164,11 @@ def invalidated_by(warmth: Warmth) -> tuple[str, ...]:
     )
 
 
-def labels(warmth: Warmth, original: Original, baked: Baked, limit: int) -> dict[str, str]:
-    """Labels of the warmed image, besides those that it inherits."""
+def labels(warmth: Warmth, made_from: str, baked: Baked, limit: int) -> dict[str, str]:
+    """Labels of the warmed image, besides those that it inherits. `made_from`: id of the image below."""
     gpu = warmth.gpu
     return {
-        f"{LABEL}from": original.id,
+        f"{LABEL}from": made_from,
         f"{LABEL}gpu": gpu.name,
         f"{LABEL}compute": gpu.compute,
         f"{LABEL}driver": gpu.driver,
@@ -219,7 +221,7 @@ def dockerfile(warmth: Warmth, original: Original, baked: Baked, limit: int, *, 
             f"CMD {_words(original.command)}",  # a new ENTRYPOINT clears the base's CMD
             "",
         ]
-    told = labels(warmth, original, baked, limit)
+    told = labels(warmth, original.id, baked, limit)
     lines += [
         "LABEL " + " \\\n      ".join(f"{key}={json.dumps(value)}" for key, value in told.items()),
         "",

@@ -17,7 +17,8 @@ from ortimg.core.warm import (
     Original,
     Warmed,
     cache_limit,
-    check_fits,
+    check_build,
+    check_cell,
     check_original,
     dockerfile,
     summary,
@@ -46,31 +47,10 @@ def find(engine: Engine, reference: str) -> Image:
     return image
 
 
-def original(engine: Engine, reference: str, image: Image) -> Original:
-    """What of the image decides about a cache. Hashing its library takes seconds."""
-    path = f"{LIBRARIES}/{PROVIDER}"
-    found = engine.file_hashes(image.id, [path])
-    named = reference if reference in image.references else f"{reference}:latest"
-    if named not in image.references:  # a digest, an id, docker.io/…
-        if not image.references:
-            raise ConfigError(f"{reference} has no name", hint="Give it one: docker tag ID NAME:TAG.")
-        named = image.references[0]
-    cell = f"{named.rpartition(':')[0]}:{image.labels[IDENTIFIER_LABEL]}"
-    if cell in image.references:  # an alias, such as 1.16, moves on
-        named = cell
-    return Original(
-        reference=named,
-        id=image.id,
-        labels=image.labels,
-        entrypoint=image.entrypoint,
-        command=image.command,
-        libraries={PROVIDER: found[path]} if path in found else {},
-    )
-
-
 def bake(
     engine: Engine,
-    image: Original,
+    image: Image,
+    reference: str,
     warmth: Warmth,
     folder: Path,
     out: Path,
@@ -78,41 +58,60 @@ def bake(
     tag: str | None,
     max_size: int | None,
     seed: bool,
-    cancel: threading.Event,
 ) -> Warmed:
     """Builds the warmed image from the record and cache in `folder`; its Dockerfile and files go to `out`.
 
     Raises CheckFailed where the record does not fit the image, the cache holds what it must not, or the build
     fails; ConfigError for a size that would throw kernels out.
     """
-    caution = check_fits(warmth, image)
+    caution = check_cell(warmth, reference, image.labels[IDENTIFIER_LABEL])
     baked = look(folder)
     limit = cache_limit(baked, max_size)
-    reference = tag or warmed_name(image, warmth)
+    named = _name(reference, image)
+    made = tag or warmed_name(named, warmth)
+    check_build(warmth, reference, _provider(engine, image))
+    original = Original(reference=named, id=image.id, entrypoint=image.entrypoint, command=image.command)
     with _context(out) as context:
         lay_out(folder, context / "rootfs", summary(warmth, baked, limit), seed=seed)
-        text = dockerfile(warmth, image, baked, limit, seed=seed)
+        text = dockerfile(warmth, original, baked, limit, seed=seed)
         (context / "Dockerfile").write_text(text, encoding="utf-8")
-        args = ["build", f"--builder={builder_name()}", f"--tag={reference}", _OUTPUT, str(context)]
+        args = ["build", f"--builder={builder_name()}", f"--tag={made}", _OUTPUT, str(context)]
         outcome = run_build(
             args,
             on_event=lambda _event: None,
             log=out / "build.log",
-            cancel=cancel,
+            cancel=threading.Event(),
             env={"SOURCE_DATE_EPOCH": str(_seconds(warmth.date))},  # the same image from the same record
         )
     if not outcome.ok:
         failure = outcome.failure
         kind = EnvironmentFault if failure is not None and failure.environment else CheckFailed
         raise kind(f"the warmed image cannot be built: {failure}", f"The whole log: {outcome.log}")
-    _check_layers(engine, image, reference)
+    _check_layers(engine, image, made)
     return Warmed(
-        reference=reference,
+        reference=made,
         dockerfile=str(out / _CONTEXT / "Dockerfile"),
         baked=baked,
         limit=limit,
         caution=caution,
     )
+
+
+def _provider(engine: Engine, image: Image) -> str | None:
+    """sha256 of the image's CUDA provider, which takes seconds; None where it has none at its place."""
+    path = f"{LIBRARIES}/{PROVIDER}"
+    return engine.file_hashes(image.id, [path]).get(path)
+
+
+def _name(reference: str, image: Image) -> str:
+    """The image as a Dockerfile names it: by its identifier if there is one; aliases such as 1.16 move on."""
+    named = reference if reference in image.references else f"{reference}:latest"
+    if named not in image.references:  # a digest, an id, docker.io/…
+        if not image.references:
+            raise ConfigError(f"{reference} has no name", hint="Give it one: docker tag ID NAME:TAG.")
+        named = image.references[0]
+    cell = f"{named.rpartition(':')[0]}:{image.labels[IDENTIFIER_LABEL]}"
+    return cell if cell in image.references else named
 
 
 @contextmanager
@@ -132,12 +131,12 @@ def _context(out: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _check_layers(engine: Engine, image: Original, reference: str) -> None:
+def _check_layers(engine: Engine, image: Image, made: str) -> None:
     """One layer more, and those below are the image's own."""
-    before, after = engine.inspect(image.id), engine.inspect(reference)
-    if before is None or after is None or after.layers[:-1] != before.layers:
+    there = engine.inspect(made)
+    if there is None or there.layers[:-1] != image.layers:
         raise CheckFailed(
-            f"{reference} does not consist of the layers of {image.reference} and one more",
+            f"{made} does not consist of the layers of the image and one more",
             "Did another build give its name to something else? Run it again.",
         )
 

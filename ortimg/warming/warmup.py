@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 from pathlib import Path
 
 import msgspec
@@ -21,7 +20,7 @@ from ortimg.errors import ConfigError, EnvironmentFault
 from ortimg.inputs.cache import Cache
 from ortimg.verify.binary import get_verifier
 from ortimg.warming.folder import CACHE, read_record
-from ortimg.warming.image import bake, default_out, find, original
+from ortimg.warming.image import bake, default_out, find
 from ortimg.warming.measure import Course, prove_image, warm_image, warm_root
 
 _MANIFEST = "usr/share/ortimg/manifest.json"
@@ -71,14 +70,14 @@ def of_image(reference: str, out: Path | None, course: Course, wish: ImageWish) 
         return Outcome(target=reference, warmth=warmth, record=str(folder))
     made = bake(
         engine,
-        original(engine, reference, image),
+        image,
+        reference,
         warmth,
         folder,
         folder,
         tag=wish.tag,
         max_size=size,
         seed=wish.seed,
-        cancel=threading.Event(),
     )
     prove_image(engine, made.reference, verifier, course.seconds)
     made = msgspec.structs.replace(made, proven=True)
@@ -98,14 +97,14 @@ def from_record(reference: str, folder: Path, out: Path | None, wish: ImageWish)
     image = find(engine, reference)
     made = bake(
         engine,
-        original(engine, reference, image),
+        image,
+        reference,
         warmth,
         folder,
         out or folder,
         tag=wish.tag,
         max_size=size,
         seed=wish.seed,
-        cancel=threading.Event(),
     )
     return Outcome(target=reference, warmth=warmth, record=str(folder), made=made)
 

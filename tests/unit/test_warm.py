@@ -19,7 +19,8 @@ from ortimg.core.warm import (
     Original,
     Warmed,
     cache_limit,
-    check_fits,
+    check_build,
+    check_cell,
     check_original,
     dockerfile,
     labels,
@@ -45,10 +46,8 @@ def original(**changes: Any) -> Original:
     whole: dict[str, Any] = {
         "reference": f"onnxruntime-gpu:{IDENTIFIER}",
         "id": "sha256:" + "12" * 32,
-        "labels": {"ortimg.identifier": IDENTIFIER},
         "entrypoint": (),
         "command": ("ort-verify", "--tier", "static"),
-        "libraries": {PROVIDER: SHA256},
     }
     return Original(**(whole | changes))
 
@@ -154,9 +153,10 @@ def test_the_name_of_a_gpu_cannot_break_out_of_a_label() -> None:
 
 
 def test_a_record_fits_every_base_of_the_same_build() -> None:
-    assert check_fits(warmth(), original()) is None
-    other = original(labels={"ortimg.identifier": IDENTIFIER.replace("debian12", "rocky9")})
-    assert "another base" in str(check_fits(warmth(), other))
+    assert check_cell(warmth(), "an:image", IDENTIFIER) is None
+    other = IDENTIFIER.replace("debian12", "rocky9")
+    assert "another base" in str(check_cell(warmth(), "an:image", other))
+    check_build(warmth(), "an:image", SHA256)
 
 
 @pytest.mark.parametrize(
@@ -165,13 +165,13 @@ def test_a_record_fits_every_base_of_the_same_build() -> None:
 )
 def test_a_record_of_another_cell_is_refused(identifier: str) -> None:
     with pytest.raises(CheckFailed, match=f"is {identifier}, which has other kernels"):
-        check_fits(warmth(), original(labels={"ortimg.identifier": identifier}))
+        check_cell(warmth(), "an:image", identifier)
 
 
-@pytest.mark.parametrize("libraries", [{}, {PROVIDER: "cd" * 32}])
-def test_a_record_of_another_build_of_the_same_version_is_refused(libraries: dict[str, str]) -> None:
+@pytest.mark.parametrize("sha256", [None, "cd" * 32])
+def test_a_record_of_another_build_of_the_same_version_is_refused(sha256: str | None) -> None:
     with pytest.raises(CheckFailed, match="another build"):
-        check_fits(warmth(), original(libraries=libraries))
+        check_build(warmth(), "an:image", sha256)
 
 
 @pytest.mark.parametrize(
@@ -220,14 +220,17 @@ def test_a_limit_that_throws_kernels_out_is_refused() -> None:
 
 
 def test_the_name_says_what_the_cache_is_for() -> None:
-    assert warmed_name(original(), warmth()) == f"onnxruntime-gpu:{IDENTIFIER}-warm-sm90-580.159.04"
-    mine = original(reference="localhost:5000/team/app:1.0")
+    assert (
+        warmed_name(f"onnxruntime-gpu:{IDENTIFIER}", warmth())
+        == f"onnxruntime-gpu:{IDENTIFIER}-warm-sm90-580.159.04"
+    )
+    mine = "localhost:5000/team/app:1.0"
     assert warmed_name(mine, warmth()) == "localhost:5000/team/app:1.0-warm-sm90-580.159.04"
 
 
 def test_a_name_that_gets_too_long_is_refused() -> None:
     with pytest.raises(ConfigError, match="128 are allowed"):
-        warmed_name(original(reference="a:" + "x" * 120), warmth())
+        warmed_name("a:" + "x" * 120, warmth())
 
 
 def test_the_dockerfile_adds_one_layer_and_says_what_it_is_for() -> None:
@@ -237,8 +240,9 @@ def test_the_dockerfile_adds_one_layer_and_says_what_it_is_for() -> None:
     assert f"FROM onnxruntime-gpu:{IDENTIFIER}\n" in text
     assert "CUDA_CACHE_PATH=/usr/share/ortimg/warm/cache" in text
     assert f"CUDA_CACHE_MAXSIZE={GIB}" in text
-    told = labels(warmth(), original(), BAKED, GIB)
+    told = labels(warmth(), "sha256:12", BAKED, GIB)
     assert all(f'{key}="' in text for key in told)
+    assert f'ortimg.warm.from="{original().id}"' in text
     assert (told["ortimg.warm.compute"], told["ortimg.warm.driver"]) == ("9.0", "580.159.04")
 
 
@@ -299,7 +303,7 @@ def host(capability: tuple[int, int], driver: str) -> Host:
     ],
 )
 def test_a_cache_fits_the_same_gpu_and_driver_only(here: Host, failing: list[str]) -> None:
-    found = check_host(labels(warmth(), original(), BAKED, GIB), here)
+    found = check_host(labels(warmth(), "sha256:12", BAKED, GIB), here)
     assert [finding.check for finding in found if finding.verdict == "fail"] == failing
     assert check_data("x", found)["verdict"] == ("fail" if failing else "pass")
     assert ("cure" in check_text("x", found)) is bool(failing)
