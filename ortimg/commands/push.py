@@ -39,6 +39,11 @@ from ortimg.project import Project, pass_project
 )
 @click.option("--force", is_flag=True, help="Push also where the registry has the same content.")
 @click.option("--no-aliases", is_flag=True, help="Leave alias tags where they are.")
+@click.option(
+    "--aliases-only",
+    is_flag=True,
+    help="Move alias tags to images that the registry has: the last step of a fleet. Needs no engine.",
+)
 @click.option("--plain-http", is_flag=True, help="Speak HTTP without TLS to a registry on another machine.")
 @click.option(
     "--digests",
@@ -59,6 +64,7 @@ def push(
     compression: str,
     force: bool,
     no_aliases: bool,
+    aliases_only: bool,
     plain_http: bool,
     digests: Path,
     as_json: bool,
@@ -75,6 +81,12 @@ def push(
     from ortimg.publishing.result import summary
 
     cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
+    if aliases_only:
+        from ortimg.publishing import aliases
+
+        rows = aliases.of_project(project, cells, Tier(tier), prefixes, plain_http)
+        click.echo(json.dumps(aliases.as_data(rows)) if as_json else aliases.summary(rows))
+        return
     wish = Wish(
         tier=Tier(tier),
         compression=Compression(compression),

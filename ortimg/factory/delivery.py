@@ -18,6 +18,7 @@ from ortimg.engine.client import Engine, Sizes
 from ortimg.errors import EnvironmentFault
 from ortimg.factory.stores import COMPRESSION, Target, layout_digest
 from ortimg.registry.client import Registries
+from ortimg.registry.labels import labels_of
 
 CONTENT = "ortimg.content"  # label
 
@@ -183,11 +184,7 @@ class ToRegistry:
     def find(self, reference: str) -> There | None:
         repository = self._registries.repository(reference)
         manifest = repository.manifest(reference.rpartition(":")[2])
-        config = (manifest.content if manifest else {}).get("config")
-        data = repository.blob(config["digest"]) if config else None
-        if data is None:
-            return None
-        return There(json.loads(data).get("config", {}).get("Labels") or {}, (reference,))
+        return None if manifest is None else There(labels_of(repository, manifest), (reference,))
 
     def target(self, tags: Sequence[str]) -> Target:
         return Target(output=f"type=image,push=true,{COMPRESSION}", tags=(tags[0],))
