@@ -56,12 +56,16 @@ lint: $(READY) ## Check style, types, generated files and Dockerfiles
 compiler: # what the tests make libraries with
 	@command -v cc >/dev/null || scripts/install-compiler.sh
 
+.PHONY: registry
+registry: # what the tests push to
+	@command -v docker-registry >/dev/null || scripts/install-registry.sh
+
 .PHONY: test-unit
 test-unit: $(READY) compiler ## Run the tests that need no engine (seconds)
 	$(BIN)/pytest -q -n auto tests/unit tests/golden
 
 .PHONY: test-docker
-test-docker: engine compiler ## Run the tests on a real engine, with real inputs
+test-docker: engine compiler registry ## Run the tests on a real engine, with real inputs
 	$(BIN)/pytest -q tests/docker
 
 .PHONY: test-gpu

@@ -165,16 +165,13 @@ class Carrier:
         lacking: Sequence[Repository],
         targets: Sequence[Repository],
     ) -> None:
-        row, done = _short(name), 0
+        row = _short(name)
 
-        def progress(count: int) -> None:
-            nonlocal done
-            done += count
+        def progress(done: int) -> None:
             self._table.step(row, f"uploading {100 * done // max(layer.size, 1)} %")
 
         try:
             for target in lacking:
-                done = 0
                 blob = Blob.file(path, layer.digest, progress)
                 how = target.upload(blob, self._sources(target, layer, targets))
                 self._count(how, layer.size)

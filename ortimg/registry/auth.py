@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,7 +41,9 @@ def docker_login(registry: str) -> Login:
     from docker.errors import DockerException
 
     try:
-        found = auth.load_config().resolve_authconfig(registry)
+        with warnings.catch_warnings():  # the fault below says it
+            warnings.simplefilter("ignore")
+            found = auth.load_config().resolve_authconfig(registry)
     except DockerException:  # its text may hold what a helper printed
         return Login(fault="docker's credential helper failed")
     if not found:

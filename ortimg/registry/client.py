@@ -150,8 +150,7 @@ class Repository:
     def upload(self, blob: Blob, mount_from: Sequence[str] = ()) -> How:
         """Sees to it that the repository has a blob: there already, mounted, or uploaded.
 
-        `mount_from`: other repositories of this registry that may have it. An upload that is cut goes on
-        where it was, if the registry can.
+        `mount_from`: other repositories of this registry that may have it. An upload that is cut begins anew.
         """
         return self._uploader.bring(blob, mount_from)
 

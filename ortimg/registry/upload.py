@@ -1,14 +1,15 @@
-"""Blobs on their way to a registry: one streamed request each, taken up again where it was cut.
+"""Blobs on their way to a registry: one streamed request each, begun anew where it was cut.
 
-The road is docker's own, which every registry knows: POST, one PATCH with all bytes, PUT with the digest.
+The road is docker's own, which every registry knows: POST, one PATCH with all bytes, PUT with the digest. To
+go on where an upload was cut was tried and left out: docker-registry 2.8 ("upload resumed at wrong offset")
+and go-containerregistry's (400) do not tell how far they got.
 https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pushing-blobs
 """
 
 from __future__ import annotations
 
 import io
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -23,8 +24,7 @@ from ortimg.registry.errors import Denied, refusal
 from ortimg.registry.model import digest_of
 from ortimg.registry.transport import TRANSIENT, StoppedTransfer, Transport, is_transient
 
-_RANGE = re.compile(r"(?:bytes=)?0-(\d+)")
-Progress = Callable[[int], None]  # bytes that went out since the last call; less than 0 where they were lost
+Progress = Callable[[int], None]  # bytes of this attempt that went out
 
 
 def _ignore(_bytes: int) -> None:
@@ -40,7 +40,7 @@ class How(StrEnum):
 
 
 class Blob(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes that can be read from any place, as often as needed."""
+    """Bytes that can be read as often as needed."""
 
     digest: str
     size: int
@@ -107,15 +107,9 @@ class Uploader:
 
     def _upload(self, blob: Blob) -> None:
         attempts = self._transport.patience.attempts()
-        location: str | None = None
-        offset = 0
         while True:
             try:
-                if location is None:
-                    location, offset = self._begin(), 0
-                if offset < blob.size:
-                    location = self._send(blob, location, offset)
-                self._finish(blob, location)
+                self._finish(blob, self._send(blob, self._begin()))
                 return
             except _Cut as cut:
                 if not attempts.again(self._url, cut.failure):
@@ -124,9 +118,6 @@ class Uploader:
                     raise self._transport.fault(cut.failure) from cut.failure
                 if self._there(blob.digest):  # the answer was lost, not the blob
                     return
-                before = offset
-                location, offset = self._resume(blob, location)
-                blob.progress(offset - before if offset < before else 0)
 
     def _begin(self) -> str:
         answer = self._transport.send("POST", self._url, self._scopes, body=lambda: b"")
@@ -134,15 +125,11 @@ class Uploader:
             raise self._refusal(answer)
         return self._location(answer)
 
-    def _send(self, blob: Blob, location: str, offset: int) -> str:
+    def _send(self, blob: Blob, location: str) -> str:
+        if not blob.size:
+            return location
         headers = {"Content-Type": "application/octet-stream"}
-        if offset:
-            headers["Content-Range"] = f"{offset}-{blob.size - 1}"
-
-        def body() -> BinaryIO:
-            return cast(BinaryIO, _Rest(blob, offset, self._transport))
-
-        answer = self._once("PATCH", location, headers, body)
+        answer = self._once("PATCH", location, headers, lambda: cast(BinaryIO, _Body(blob, self._transport)))
         if answer.status_code not in (requests.codes.accepted, requests.codes.no_content):
             raise self._refusal(answer)
         return self._location(answer)
@@ -154,23 +141,6 @@ class Uploader:
         if answer.status_code not in (requests.codes.created, requests.codes.no_content):
             raise self._refusal(answer)
 
-    def _resume(self, blob: Blob, location: str | None) -> tuple[str | None, int]:
-        """Where the upload stands by the registry's word; None, 0: it must begin anew."""
-        if location is None:
-            return None, 0
-        try:
-            answer = self._transport.send("GET", location, self._scopes)
-        except Unreachable:
-            return None, 0
-        match = _RANGE.fullmatch(answer.headers.get("Range", ""))
-        if answer.status_code != requests.codes.no_content or match is None:
-            return None, 0
-        # "0-0" is said of nothing as well as of one byte.
-        done = int(match[1]) + 1 if int(match[1]) else 0
-        if done > blob.size:
-            return None, 0
-        return self._location(answer, location), done
-
     def _once(
         self, method: str, url: str, headers: dict[str, str], body: Callable[[], bytes | BinaryIO]
     ) -> requests.Response:
@@ -180,13 +150,13 @@ class Uploader:
             if is_transient(error):
                 raise _Cut(error) from error
             raise self._transport.fault(error) from error
-        # 404 and 416: the registry has forgotten the upload, or stands elsewhere in it
-        if answer.status_code in TRANSIENT or answer.status_code in (404, 416):
+        # 404: the registry has forgotten the upload
+        if answer.status_code in TRANSIENT or answer.status_code == requests.codes.not_found:
             raise _Cut(answer)
         return answer
 
-    def _location(self, answer: requests.Response, otherwise: str | None = None) -> str:
-        told = answer.headers.get("Location") or otherwise
+    def _location(self, answer: requests.Response) -> str:
+        told = answer.headers.get("Location")
         if not told:
             raise Unreachable(f"{self._transport.registry}: an upload was begun, and no address was told")
         return urljoin(answer.url, told)
@@ -195,33 +165,36 @@ class Uploader:
         return refusal(self._transport.registry, f"upload a blob to {self._path}", answer)
 
 
-class _Rest(io.RawIOBase):
-    """A blob from a place on, as requests sends it; ends where the transfer was cancelled."""
+class _Body:
+    """A blob as requests sends it; ends where the transfer was cancelled."""
 
-    def __init__(self, blob: Blob, offset: int, transport: Transport) -> None:
+    def __init__(self, blob: Blob, transport: Transport) -> None:
         self._file = blob.open()
-        self._file.seek(offset)
-        self._left = blob.size - offset
+        self._size, self._done = blob.size, 0
         self._progress = blob.progress
         self._cancel = transport.patience.cancel
 
-    def __len__(self) -> int:  # for Content-Length
-        return self._left
+    # requests takes what has `__iter__` for a stream, and Content-Length from `__len__` less `tell`.
 
-    def readable(self) -> bool:
-        return True
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(lambda: self.read(_PIECE), b"")
 
-    def read(self, size: int = -1, /) -> bytes:
+    def __len__(self) -> int:
+        return self._size
+
+    def tell(self) -> int:
+        return 0
+
+    def read(self, size: int = -1) -> bytes:
         if self._cancel.is_set():
             raise StoppedTransfer
-        data = self._file.read(self._left if size < 0 else min(max(size, _PIECE), self._left))
-        self._left -= len(data)
-        self._progress(len(data))
+        data = self._file.read(size if size < 0 else max(size, _PIECE))
+        self._done += len(data)
+        self._progress(self._done)
         return data
 
     def close(self) -> None:
         self._file.close()
-        super().close()
 
 
 _PIECE = 1 << 18  # bytes handed to the socket at once; http.client asks for 16 KiB
