@@ -42,10 +42,10 @@ class RecordWish(msgspec.Struct, frozen=True, kw_only=True):
             if targets != 1 or roots:
                 raise ConfigError("--import-record wants one image", hint="Name the image it belongs to.")
             return
-        if self.digest is not None and not (roots == targets == 1 and self.wanted):
+        if self.digest is not None and not (roots == targets == 1 and self.file is not None):
             raise ConfigError(
                 "--digest ties the record of one unpacked root to its image",
-                hint="Name one folder, with --record or --record-file FILE.",
+                hint="Name one folder, with --record-file FILE.",
             )
         if not self.wanted:
             return
@@ -58,12 +58,8 @@ class RecordWish(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.file is not None and targets != 1:
             raise ConfigError("--record-file is for one target", hint="Use --record for several.")
-        if self.push and roots:
+        if (self.keep or self.push) and roots:
             raise ConfigError(
-                "--push-record is for images", hint="Carry --record-file FILE to where the image is."
-            )
-        if self.keep and roots and self.digest is None:
-            raise ConfigError(
-                "an unpacked root has no digest to keep its record under",
-                hint="Add --digest sha256:… of its image, or use --record-file FILE.",
+                "the record of an unpacked root is held against its image before it counts",
+                hint="Write --record-file FILE --digest sha256:…; where the image is: --import-record FILE.",
             )

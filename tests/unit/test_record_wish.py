@@ -9,10 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from ortimg.cli import cli
+from ortimg.core.gpu_access import Device
 from ortimg.core.model import Tier
-from ortimg.errors import ConfigError
+from ortimg.engine.client import Image
+from ortimg.engine.gpus import refuse_podman
+from ortimg.errors import ConfigError, EnvironmentFault
 from ortimg.factory.gpu import cause_of, open_stage
 from ortimg.factory.site import Wish
+from ortimg.records.recording import recordable_digest
 from ortimg.records.wish import RecordWish
 from ortimg.verify.report import failed, unable
 from ortimg.verify.wish import Provider, RunWish
@@ -37,7 +41,6 @@ def check(
         (RecordWish(file=FILE), 1, 0),
         (RecordWish(file=FILE), 1, 1),
         (RecordWish(file=FILE, digest=DIGEST), 1, 1),
-        (RecordWish(keep=True, digest=DIGEST), 1, 1),
     ],
 )
 def test_what_goes_together(wish: RecordWish, targets: int, roots: int) -> None:
@@ -54,9 +57,11 @@ def test_what_goes_together(wish: RecordWish, targets: int, roots: int) -> None:
         (RecordWish(keep=True), {"run": RunWish(allow_cpu=("Det",))}, "Leave out --model"),
         (RecordWish(keep=True), {"run": RunWish(options=("use_tf32=1",))}, "Leave out --model"),
         (RecordWish(file=FILE), {"targets": 2}, "is for one target"),
-        (RecordWish(keep=True), {"roots": 1}, "has no digest"),
-        (RecordWish(push=True), {"roots": 1}, "is for images"),
+        (RecordWish(keep=True), {"roots": 1}, "--import-record FILE"),
+        (RecordWish(keep=True, file=FILE, digest=DIGEST), {"roots": 1}, "--import-record FILE"),
+        (RecordWish(push=True), {"roots": 1}, "--import-record FILE"),
         (RecordWish(keep=True, digest=DIGEST), {}, "unpacked root"),
+        (RecordWish(file=FILE, digest=DIGEST), {}, "unpacked root"),
         (RecordWish(digest=DIGEST), {"roots": 1}, "--record-file FILE"),
         (RecordWish(keep=True, digest="abc"), {"roots": 1}, "is no digest"),
         (RecordWish(keep=True, digest=DIGEST[:-1]), {"roots": 1}, "is no digest"),
@@ -101,6 +106,27 @@ def test_a_build_without_gpu_asks_nobody() -> None:
     assert open_stage(Path(), False, None, Wish(output=Path("out"))) is None
     with pytest.raises(ConfigError, match="Add --gpu"):
         open_stage(Path(), False, "0", Wish())
+
+
+def test_podman_gets_its_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stub in Docker's place gives Podman's answer to `docker info`."""
+    stub = tmp_path / "docker"
+    stub.write_text("""#!/bin/sh\necho '{"host": {}, "store": {}, "version": {"Version": "4.9.3"}}'\n""")
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(EnvironmentFault, match="is Podman") as caught:
+        refuse_podman("r:t", Device("0"))
+    assert caught.value.hint == (
+        "run: podman run --rm --device nvidia.com/gpu=0 --security-opt label=disable"
+        " r:t ort-verify --tier run"
+    )
+
+
+def test_a_store_that_does_not_know_the_digest_cannot_have_a_record() -> None:
+    unknown = Image(id=DIGEST, references=("r:t",), labels={}, layers=(), packed_size=1)
+    with pytest.raises(EnvironmentFault, match="does not know the manifest digest of r:t") as caught:
+        recordable_digest("r:t", unknown)
+    assert "push the image first" in str(caught.value.hint)
 
 
 def test_the_cause_of_a_failed_run() -> None:
