@@ -32,10 +32,13 @@ VERBS = {
     "fetch": "Bring the inputs of a build into the cache.",
     "build": "Build images, each verified while it is built.",
     "verify": "Check an image or an unpacked root, whoever built it.",
-    "compare": "Tell what changes between two versions, images or roots, and what must be done.",
-    "push": "Publish images: each layer once, alias tags last.",
     "warm": "Bake what a GPU's driver compiles into an image, for a quick first start.",
+    "bench": "Measure a model on the CPU and on CUDA, and say what stands in the way.",
+    "compare": "Tell what changes between two versions, images or roots, and what must be done.",
+    "doctor": "Tell what keeps ONNX Runtime from using CUDA, on a host, in an image, in a log.",
+    "push": "Publish images: each layer once, alias tags last.",
     "engine": "See to a container engine; stop the one that was started.",
+    "ci": "Print a CI pipeline for GitHub or GitLab.",
     "prune": "Give the disk back: cache, units, builder cache.",
 }
 # What the disk says when it is full, closed or not as it should be: the machine's fault, not a bug.

@@ -25,7 +25,7 @@ from ortimg.verify.report import (
     parse_report,
     with_target,
 )
-from ortimg.verify.wish import Places, Provider, RunWish, cuda_variables, refusal, time_limit
+from ortimg.verify.wish import Places, RunWish, cuda_variables, refusal, time_limit
 
 _MOUNT = "/run/ortimg-verify"  # seen by this one container only
 _MODELS, _OUTPUTS, _REFERENCE = "/run/ortimg-models", "/run/ortimg-outputs", "/run/ortimg-reference"
@@ -55,12 +55,12 @@ def verify_image(
         raise EnvironmentFault(
             f"the engine has no image {reference}", f"run `docker pull {reference}`, or `ortimg build`"
         )
-    limit, wish = time_limit(tier, seconds), wish or RunWish()
-    words = ["--tier", tier.value, "--timeout", str(limit), "--stub", f"{_MOUNT}/{verifier.stub.name}"]
+    limit, wish = time_limit(tier, seconds, wish), wish or RunWish()
+    words = [*wish.goal(tier), "--timeout", str(limit), "--stub", f"{_MOUNT}/{verifier.stub.name}"]
     places, volumes = _shown(wish)
     words += wish.words(places)
     volumes[str(verifier.folder)] = {"bind": _MOUNT, "mode": "ro"}
-    gpus = tier is Tier.RUN and wish.provider is Provider.CUDA
+    gpus = wish.needs_gpu(tier)
     identity = image.id
 
     def start(more: dict[str, Any]) -> RunResult:

@@ -8,6 +8,7 @@ import msgspec
 
 from ortimg.core.model import Tier
 from ortimg.errors import CheckFailed, ExitCode
+from ortimg.verify.bench_report import BenchReport
 from ortimg.verify.run_report import RunReport
 
 SCHEMA = 1
@@ -48,6 +49,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     findings: tuple[Finding, ...]
     run: RunReport | msgspec.UnsetType = msgspec.UNSET  # absent where no model was run
+    bench: BenchReport | msgspec.UnsetType = msgspec.UNSET  # absent where nothing was measured
 
     @property
     def failures(self) -> tuple[Finding, ...]:

@@ -28,8 +28,8 @@ def verify_root(
     and its GPU `device`, on `wish`. `seconds` limit one attempt. Raises EnvironmentFault where this machine
     does not let it (root, or user namespaces, are needed), ConfigError for a wish that cannot be.
     """
-    limit, wish = time_limit(tier, seconds), wish or RunWish()
-    command = [str(verifier.program), "--root", str(folder), "--tier", tier.value, "--timeout", str(limit)]
+    limit, wish = time_limit(tier, seconds, wish), wish or RunWish()
+    command = [str(verifier.program), "--root", str(folder), *wish.goal(tier), "--timeout", str(limit)]
     files = (wish.model, wish.save_outputs, wish.reference)
     places = Places(*(str(file) if file else None for file in files))
     command += ["--stub", str(verifier.stub), *wish.words(places)]

@@ -31,6 +31,21 @@ class Places:
 
 
 @dataclass(frozen=True)
+class BenchWish:
+    """What to measure, instead of a run; empty and None mean `ort-verify`'s defaults."""
+
+    batch: tuple[int, ...] = ()  # sizes of first dimensions that the model leaves open
+    concurrency: tuple[int, ...] = ()  # threads that call one session at once
+    threads: int | None = None  # of the CPU provider
+
+    def words(self) -> list[str]:
+        """The wish as `ort-verify` takes it."""
+        words = [f"--batch={','.join(map(str, self.batch))}"] if self.batch else []
+        words += [f"--concurrency={','.join(map(str, self.concurrency))}"] if self.concurrency else []
+        return words + ([f"--threads={self.threads}"] if self.threads is not None else [])
+
+
+@dataclass(frozen=True)
 class RunWish:
     """`ort-verify` reads and checks these; None and empty mean its defaults."""
 
@@ -43,6 +58,15 @@ class RunWish:
     provider: Provider = Provider.CUDA
     save_outputs: Path | None = None  # folder for each input and output as a .npy file, and tensors.json
     reference: Path | None = None  # such a folder of another run, to hold the outputs against
+    bench: BenchWish | None = None  # measure, instead of a run
+
+    def needs_gpu(self, tier: Tier) -> bool:
+        """Does a container need the GPU for this?"""
+        return (tier is Tier.RUN or self.bench is not None) and self.provider is Provider.CUDA
+
+    def goal(self, tier: Tier) -> list[str]:
+        """How far `ort-verify` is to go."""
+        return ["--bench", *self.bench.words()] if self.bench is not None else ["--tier", tier.value]
 
     def words(self, places: Places) -> list[str]:
         """The wish as `ort-verify` takes it, with its files at `places`.
@@ -77,10 +101,12 @@ def _make_place(folder: Path) -> None:
         raise ConfigError(f"{folder} is not a folder", hint="Give --save-outputs a folder.") from None
 
 
-def time_limit(tier: Tier, seconds: int | None) -> int:
+def time_limit(tier: Tier, seconds: int | None, wish: RunWish | None = None) -> int:
     """Seconds for one attempt: a first start may compile kernels for the GPU, so tier run has more."""
     if seconds is not None:
         return seconds
+    if wish is not None and wish.bench is not None:
+        return 3600
     return 600 if tier is Tier.RUN else 120
 
 
