@@ -98,9 +98,10 @@ def prove_image(engine: Engine, reference: str, verifier: Verifier, seconds: int
     Raises CheckFailed where that fails: the cache in the image is of no use then.
     """
     volumes = {str(verifier.folder): {"bind": _VERIFY, "mode": "ro"}}
-    words = [f"{_VERIFY}/{verifier.program.name}", "--tier", "run", "--timeout", str(seconds), "--stub"]
-    words += [f"{_VERIFY}/{verifier.stub.name}"]
-    result = _run(engine, reference, words, 8 * seconds, volumes=volumes, more={"CUDA_DISABLE_PTX_JIT": "1"})
+    words = ["--tier", "run", "--timeout", str(seconds), "--stub", f"{_VERIFY}/{verifier.stub.name}"]
+    program = f"{_VERIFY}/{verifier.program.name}"
+    more = {"CUDA_DISABLE_PTX_JIT": "1"}
+    result = _run(engine, reference, words, 8 * seconds, entrypoint=program, volumes=volumes, more=more)
     if result.exit_code != ExitCode.DONE:
         last = (result.stderr.strip().splitlines() or ["nothing"])[-1]
         raise CheckFailed(
@@ -115,8 +116,8 @@ def _run(
     words: list[str],
     limit: int,
     *,
+    entrypoint: str,
     volumes: dict[str, Any],
-    entrypoint: str | None = None,
     more: dict[str, str] | None = None,
 ) -> RunResult:
     from docker.errors import APIError
