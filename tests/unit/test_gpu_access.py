@@ -37,7 +37,21 @@ def test_a_gpu_by_number_or_uuid(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "-1", "none", "void", "0,1", "1000", "GPU-abc", "MIG-", f"gpu-{UUID}", f"GPU-{UUID}\n"]
+    "text",
+    [
+        "",
+        " ",
+        "-1",
+        "none",
+        "void",
+        "0,1",
+        "1000",
+        "GPU-abc",
+        f"GPU-{UUID[1:]}",
+        "MIG-",
+        f"gpu-{UUID}",
+        f"GPU-{UUID}\n",
+    ],
 )
 def test_anything_else_is_refused_with_what_is_right(text: str) -> None:
     with pytest.raises(ConfigError, match="nvidia-smi -L"):

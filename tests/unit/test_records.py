@@ -28,7 +28,7 @@ from ortimg.records.record import (
     row,
 )
 from ortimg.records.store import FOLDER, read_file, read_records, write_file, write_record
-from ortimg.verify.report import Report, parse_report
+from ortimg.verify.report import FindingVerdict, Report, Verdict, parse_report
 
 RUNS = Path(__file__).parents[2] / "docs" / "gpu-runs"
 CELL = "1.16.2-cuda11.8-cudnn8-debian12"
@@ -132,6 +132,15 @@ def test_a_passing_record_of_this_very_digest_makes_tier_run() -> None:
 def test_anything_else_leaves_it_load(records: list[Record]) -> None:
     assert best_tier("load", DIGEST, records) == "load"
     assert best_tier("load", None, [record()]) == "load"
+
+
+def test_a_failed_run_of_the_whole_model_proves_nothing() -> None:
+    whole = report()
+    wrong = msgspec.structs.replace(whole.findings[-1], verdict=FindingVerdict.FAIL)
+    bad = msgspec.structs.replace(whole, verdict=Verdict.FAIL, findings=(*whole.findings[:-1], wrong))
+    made = make_record(bad, Subject.IMAGE, DIGEST, Identity(), "1", "now")
+    assert parse_record(dump_record(made), "f") == made
+    assert not proves_run(made, DIGEST)
 
 
 def test_a_run_with_nodes_allowed_on_the_cpu_proves_less() -> None:
