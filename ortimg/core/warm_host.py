@@ -61,18 +61,18 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     cure: str | None = None
 
 
-def check_host(labels: Mapping[str, str], host: Host) -> tuple[Finding, ...]:
-    """Whether the cache that the labels of a warmed image tell of is of use on `host`.
-
-    Raises ConfigError for an image that is not warmed.
-    """
-    compute, driver = labels.get(f"{LABEL}compute"), labels.get(f"{LABEL}driver")
-    if not compute or not driver:
+def check_labels(reference: str, labels: Mapping[str, str]) -> None:
+    """Raises ConfigError for an image that is not warmed."""
+    if not labels.get(f"{LABEL}compute") or not labels.get(f"{LABEL}driver"):
         raise ConfigError(
-            f"the image has no labels {LABEL}*: it holds no cache",
-            hint="`ortimg warm IMAGE` makes one that does.",
+            f"{reference} has no labels {LABEL}*: it holds no cache",
+            hint="`ortimg warm IMAGE` makes an image that does.",
         )
-    return tuple(_against(compute, driver, host))
+
+
+def check_host(labels: Mapping[str, str], host: Host) -> tuple[Finding, ...]:
+    """Whether the cache that the labels of a warmed image tell of is of use on `host`."""
+    return tuple(_against(labels[f"{LABEL}compute"], labels[f"{LABEL}driver"], host))
 
 
 def _against(compute: str, driver: str, host: Host) -> Iterator[Finding]:

@@ -72,7 +72,8 @@ def as_text(outcome: Outcome) -> str:
         lines.append(f"  {warmth.gpu}")
     if not outcome.gained:
         lines.append(f"  nothing is gained: {_why_nothing(outcome)}")
-        lines.append("  no image was made; --force goes on all the same" if made is None else "  --force")
+        if made is None:
+            lines.append("  no image was made; --force goes on all the same")
     if warmth is not None and warmth.baked:
         lines += [
             f"  first run, {warmth.model}:",

@@ -77,12 +77,16 @@ for number in "$starts" "$cold_starts" "$timeout"; do
 done
 [ -x "$verify" ] || wrong "--verify \"$verify\": no program there"
 [ -n "$out" ] || wrong "--out is missing"
-[ -z "$root" ] || [ -d "$root" ] || wrong "--root $root: no such folder"
+[ -z "$root" ] || [ -d "$root/usr" ] || wrong "--root $root: no unpacked root, it has no folder usr"
 [ ! -e "$out/warm.json" ] && [ ! -e "$out/cache" ] || wrong "$out holds a record already: name another folder"
 [ -n "$stub" ] || [ ! -f "$(dirname "$verify")/libcuda.so.1" ] || stub=$(dirname "$verify")/libcuda.so.1
 
 # Both sides of the caches: where we see them, and where the program does.
-mkdir -p "$out"
+refused() {
+    say "$1 cannot be written to, or the disk is full"
+    exit 3
+}
+mkdir -p "$out" || refused "$out"
 out=$(cd "$out" && pwd)
 work=$out/.work
 if [ -n "$root" ]; then
@@ -97,7 +101,8 @@ clean() {
 }
 trap clean EXIT
 trap 'exit 130' HUP INT TERM
-mkdir "$work" "$caches"
+mkdir "$work" || refused "$out"
+mkdir "$caches" || refused "${root:-$out}"
 
 # The user's own settings of the cache would disturb.
 unset CUDA_CACHE_DISABLE CUDA_CACHE_PATH CUDA_DISABLE_PTX_JIT CUDA_FORCE_PTX_JIT CUDA_DISABLE_JIT CUDA_FORCE_JIT
@@ -162,7 +167,7 @@ record() {
         echo ']}'
     } >"$work/warm.json"
     chmod a+r "$work/warm.json"
-    mv "$work/warm.json" "$out/warm.json"
+    mv "$work/warm.json" "$out/warm.json" || refused "$out"
     exit "$1"
 }
 # Why a start failed: the verifier's own words, and what the record is to say.
@@ -199,7 +204,7 @@ if [ -z "$(ls -A "$caches/$full")" ]; then
     record 0
 fi
 # 5. The cache as an image has it: at another place, readable by anyone, writable by nobody.
-cp -R "$caches/$full" "$caches/baked"
+cp -R "$caches/$full" "$caches/baked" || refused "${root:-$out}"
 chmod -R a=rX "$caches/baked"
 number=1
 while [ "$number" -le "$starts" ]; do
@@ -210,7 +215,7 @@ done
 attempt baked-no-jit baked false "$@" || failed "the start with the baked cache and without compiling"
 [ "$own" = no ] || attempt baked-no-jit baked false || failed "the start of ort-verify's model without compiling"
 
-cp -R "$caches/baked" "$out/cache"
+cp -R "$caches/baked" "$out/cache" || refused "$out"
 chmod -R u+w "$out/cache"
 say "done: $(du -sk "$out/cache" | cut -f 1) KiB in $out/cache"
 record 0

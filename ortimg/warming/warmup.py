@@ -11,7 +11,7 @@ import msgspec
 from ortimg.core.catalogue import Index
 from ortimg.core.tags import repository_problem, tag_problem
 from ortimg.core.warm import IDENTIFIER_LABEL, read_size
-from ortimg.core.warm_host import Expectation, Finding, check_host, expect
+from ortimg.core.warm_host import Expectation, Finding, check_host, check_labels, expect
 from ortimg.core.warm_record import judge
 from ortimg.core.warm_words import Outcome
 from ortimg.data import read_catalogue, read_host_facts
@@ -41,7 +41,7 @@ def of_root(root: Path, out: Path, course: Course) -> Outcome:
     """
     if (expected := _expectation(_identifier(root))) and expected.native and not course.force:
         return Outcome(target=str(root), expected=expected)
-    warm_root(root, out, get_verifier(Cache.default().root), course)
+    warm_root(root, _new(out), get_verifier(Cache.default().root), course)
     return Outcome(target=str(root), warmth=judge(read_record(out)), record=str(out))
 
 
@@ -62,8 +62,8 @@ def of_image(reference: str, out: Path | None, course: Course, wish: ImageWish) 
     folder = _new(out) if out else default_out(cache, identifier)
     try:
         warm_image(engine, reference, folder, verifier, course)
-    except EnvironmentFault:
-        shutil.rmtree(folder)  # no start, no record
+    except (EnvironmentFault, KeyboardInterrupt):
+        shutil.rmtree(folder)  # no record
         raise
     warmth = judge(read_record(folder))
     if not (folder / CACHE).is_dir():
@@ -120,7 +120,12 @@ def check(reference: str) -> tuple[Finding, ...]:
         raise EnvironmentFault(
             f"the engine has no image {reference}", f"Run `docker pull {reference}`, or `ortimg warm`."
         )
-    return check_host(image.labels, read_host(GpuNames(read_host_facts())))
+    check_labels(reference, image.labels)
+    try:
+        host = read_host(GpuNames(read_host_facts()))
+    except EnvironmentFault as fault:
+        raise EnvironmentFault(fault.message, "Run it on the machine that is to run the image.") from None
+    return check_host(image.labels, host)
 
 
 def _expectation(identifier: str | None) -> Expectation | None:

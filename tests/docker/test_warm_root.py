@@ -140,6 +140,7 @@ def test_a_stop_leaves_nothing_in_the_root(world: World, verifier: Verifier, tmp
         ["--verify=/nowhere", "--out=out"],
         ["--verify=/bin/true"],
         ["--verify=/bin/true", "--out=out", "--root=/nowhere"],
+        ["--verify=/bin/true", "--out=out", "--root=/etc"],  # no root: nothing may be put there
         ["stray"],
     ],
 )

@@ -28,7 +28,7 @@ from ortimg.core.warm import (
     summary,
     warmed_name,
 )
-from ortimg.core.warm_host import check_host, expect
+from ortimg.core.warm_host import check_host, check_labels, expect
 from ortimg.core.warm_record import Warmth, judge, parse_record
 from ortimg.core.warm_words import Outcome, as_data, as_text, check_data, check_text
 from ortimg.data import read_catalogue
@@ -311,7 +311,7 @@ def test_a_cache_fits_the_same_gpu_and_driver_only(here: Host, failing: list[str
 
 def test_an_image_without_a_cache_cannot_be_checked() -> None:
     with pytest.raises(ConfigError, match="holds no cache"):
-        check_host({"ortimg.identifier": IDENTIFIER}, host((9, 0), "580.159.04"))
+        check_labels("an:image", {"ortimg.identifier": IDENTIFIER})
 
 
 def outcome(change: Callable[[Warmth], Warmth] = lambda same: same) -> Outcome:
