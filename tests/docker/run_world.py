@@ -2,7 +2,8 @@
 
 Files under /etc/fake make it do something else; `World.write` puts them there:
 `profile.json` is what it writes as its profile, `cuda-output` what it computes on CUDA (0.5 on the CPU),
-`refuse` (there are nodes that CUDA lacks), `error` (text of a failing run on CUDA), `hang`, `crash`.
+`refuse` (there are nodes that CUDA lacks), `error` (text of a failing run on CUDA), `bound-error` (of one
+with tensors on the GPU), `hang`, `crash`.
 """
 
 from __future__ import annotations
@@ -23,18 +24,33 @@ DRIVER = r"""
 #ifndef COUNT
 #define COUNT 1
 #endif
+#ifndef MAJOR
+#define MAJOR 9
+#endif
 typedef unsigned long size;
 int cuDriverGetVersion(int *version) { *version = VERSION; return 0; }
 int cuInit(unsigned flags) { return INIT; }
 int cuDeviceGetCount(int *count) { *count = COUNT; return 0; }
 int cuDeviceGet(int *device, int id) { *device = id; return 0; }
 int cuDeviceGetName(char *name, int length, int device) { strcpy(name, "Stub GPU"); return 0; }
-int cuDeviceGetAttribute(int *value, int which, int device) { *value = which == 75 ? 9 : 0; return 0; }
+int cuDeviceGetAttribute(int *value, int which, int device) { *value = which == 75 ? MAJOR : 0; return 0; }
 int cuDeviceTotalMem_v2(size *bytes, int device) { *bytes = 8ul << 30; return 0; }
 int cuDevicePrimaryCtxRetain(void **context, int device) { *context = 0; return 0; }
 int cuCtxSetCurrent(void *context) { return 0; }
 int cuMemGetInfo_v2(size *available, size *all) { *available = 7ul << 30; *all = 8ul << 30; return 0; }
+int cuDeviceGetPCIBusId(char *bus, int length, int device) { strcpy(bus, "0000:01:00.0"); return 0; }
 int cuGetErrorName(int code, const char **name) { *name = "CUDA_ERROR_OF_THE_STUB"; return 0; }
+"""
+
+# The driver's NVML: a GPU that is busy for 40 % of the time.
+NVML = r"""
+#include <string.h>
+int nvmlInit_v2(void) { return 0; }
+int nvmlSystemGetDriverVersion(char *version, unsigned length) { strcpy(version, "580.1"); return 0; }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device) {
+    *device = (void *)1; return strcmp(bus, "0000:01:00.0") ? 6 : 0;
+}
+int nvmlDeviceGetUtilizationRates(void *device, unsigned *rates) { rates[0] = 40; return 0; }
 """
 
 # What a run needs besides what CORE has.
@@ -109,6 +125,11 @@ static void *run(struct options *options, void *o, char **in, void **v, size_t n
     *out = data;
     return 0;
 }
+static void *make_binding(struct options *options, void **out) { *out = options; return 0; }
+static void *run_bound(struct options *options, void *o, void *binding) {
+    const char *text = fake("bound-error");
+    return text ? fail(text) : 0;
+}
 static void *is_tensor(void *value, int *out) { *out = 1; return 0; }
 static void *data_of(void *value, void **out) { *out = value; return 0; }
 static void *info_of(void *value, void **out) { *out = &output; return 0; }
@@ -141,12 +162,19 @@ _PLACES = {
     61: "rank",
     62: "sizes",
     65: "info_of",
+    68: "any",
     69: "any",
     78: "any",
+    94: "none",
     95: "none",
     96: "none",
     110: "end_profile",
     130: "add_entry",
+    133: "run_bound",
+    134: "make_binding",
+    135: "none",
+    136: "any",
+    138: "any",
     204: "append_cuda",
 }
 
