@@ -9,12 +9,14 @@ from pathlib import Path
 import click
 
 from ortimg.errors import ExitCode
+from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
 
 
 @click.command()
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
 @click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
+@shard_option
 @click.option(
     "--tier",
     type=click.Choice(["static", "load", "run"]),
@@ -46,6 +48,13 @@ from ortimg.project import Project, pass_project
 )
 @click.option("--plain-http", is_flag=True, help="Speak HTTP without TLS to a registry on another machine.")
 @click.option(
+    "--retries",
+    type=click.IntRange(0, 100),
+    default=5,
+    show_default=True,
+    help="How often a request is tried again where the trouble may pass: 429, 5xx, a cut connection.",
+)
+@click.option(
     "--digests",
     type=click.Path(dir_okay=False, path_type=Path),
     default="digests.json",
@@ -58,6 +67,7 @@ def push(
     project: Project,
     selectors: tuple[str, ...],
     skip: tuple[str, ...],
+    shard: str | None,
     tier: str,
     prefixes: tuple[str, ...],
     available: bool,
@@ -66,6 +76,7 @@ def push(
     no_aliases: bool,
     aliases_only: bool,
     plain_http: bool,
+    retries: int,
     digests: Path,
     as_json: bool,
 ) -> None:
@@ -80,7 +91,7 @@ def push(
     from ortimg.publishing.push import Wish
     from ortimg.publishing.result import summary
 
-    cells = select(project.plan.cells, selectors, skip, project.plan.excluded)
+    cells = take_shard(select(project.plan.cells, selectors, skip, project.plan.excluded), shard)
     if aliases_only:
         from ortimg.publishing import aliases
 
@@ -94,7 +105,9 @@ def push(
         aliases=not no_aliases,
         force=force,
     )
-    report = run.push(project, cells, wish, prefixes=prefixes, plain_http=plain_http, digests=digests)
+    report = run.push(
+        project, cells, wish, prefixes=prefixes, plain_http=plain_http, retries=retries, digests=digests
+    )
     click.echo(json.dumps(report.as_data()) if as_json else summary(report).rstrip("\n"))
     if report.exit_code is ExitCode.INTERRUPTED:
         click.echo("interrupted", err=True)

@@ -71,8 +71,10 @@ class Carrier:
                 with self._engine.saved(references) as tar:
                     saved = Saved(tar, on_layer).read()
                 couriers.finish()
-        except BaseException:
+        except BaseException as error:
             couriers.stop(_GRACE)
+            if isinstance(error, StoppedTransfer):  # by a fault, or by nobody but the user
+                self._look_for_an_end()
             raise
         self._look_for_an_end()
         return saved

@@ -6,7 +6,6 @@ tags move together, when every cell of the push has passed.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Sequence
@@ -25,12 +24,16 @@ from ortimg.publishing.memory import Memory
 from ortimg.publishing.result import GOOD, Pushed, PushReport, PushResult
 from ortimg.publishing.saved import SavedImage, full_name
 from ortimg.publishing.targets import reaches, tier_fault
+from ortimg.records.attach import attach
+from ortimg.records.record import Record
 from ortimg.registry.client import Registries, Repository
 from ortimg.registry.errors import Denied
+from ortimg.registry.labels import labels_of
 from ortimg.registry.model import CONFIG, MANIFEST, Manifest, canonical, digest_of
 from ortimg.registry.transport import StoppedTransfer
 
 _QUESTIONS = 8
+_CONTENT = "ortimg.content"  # label
 _NOT_BUILT = "the engine has no such image: run `ortimg build`, or say --available"
 
 
@@ -66,12 +69,13 @@ class Push:
         table: LiveTable,
         cancel: threading.Event,
         wish: Wish,
+        records: Sequence[Record] = (),
     ) -> None:
-        """`cancel`: the one that `registries` look at too."""
+        """`cancel`: the one that `registries` look at too. `records`: verdicts of GPU runs to send along."""
         self._targets = [registries.repository(name) for name in repositories]
         self._names = dict(zip(self._targets, repositories, strict=True))
         self._cancel, self._wish = cancel, wish
-        self._memory = memory
+        self._memory, self._records = memory, records
         self._carrier = Carrier(engine, cache, memory, table, wish.compression, cancel)
         self._results: dict[tuple[str, Repository], PushResult] = {}
         self._refused: Denied | None = None
@@ -117,6 +121,7 @@ class Push:
         saved = self._carry(there, todo) if todo else {}
         for row, target in todo:
             self._publish(row, target, saved)
+        self._attach(there)
         if self._wish.aliases:
             self._move_aliases(there)
 
@@ -143,8 +148,8 @@ class Push:
             return None
         if manifest.digest == row.image.digest and self._wish.compression is Compression.BUILT:
             return manifest.digest
-        content = row.image.labels.get("ortimg.content")
-        same = content is not None and content_of(target, manifest) == content
+        content = row.image.labels.get(_CONTENT)
+        same = content is not None and labels_of(target, manifest).get(_CONTENT) == content
         return manifest.digest if same and not self._wish.force else None
 
     # images
@@ -202,7 +207,20 @@ class Push:
         )
         return Manifest(digest=digest_of(data), media_type=MANIFEST, data=data)
 
-    # aliases
+    # what goes with them
+
+    def _attach(self, rows: Sequence[Candidate]) -> None:
+        """Verdicts of GPU runs go along, bound to the digest that they speak of."""
+        for row in rows:
+            for target in self._targets:
+                result = self._results[row.cell.identifier, target]
+                if result.digest is None or not self._records:
+                    continue
+                try:
+                    attach(target, result.digest, self._records)
+                except OrtimgError as error:
+                    cause = f"pushed, but its verdicts were not attached: {error}"
+                    self._end(row, target, result=Pushed.FAILED, cause=cause, environment=True)
 
     def _move_aliases(self, rows: Sequence[Candidate]) -> None:
         bad = [row for row in self._results.values() if row.result not in GOOD]
@@ -239,15 +257,3 @@ class Push:
                 tier=row.tier,
                 **facts,  # type: ignore[arg-type]
             )
-
-
-def content_of(repository: Repository, manifest: Manifest) -> str | None:
-    """The label `ortimg.content` of an image in a registry; None where it has none."""
-    config = manifest.content.get("config")
-    data = repository.blob(str(config["digest"])) if isinstance(config, dict) and "digest" in config else None
-    try:
-        labels = json.loads(data or b"{}").get("config", {}).get("Labels") or {}
-    except (ValueError, AttributeError):
-        return None
-    found = labels.get("ortimg.content")
-    return found if isinstance(found, str) else None

@@ -20,7 +20,7 @@ from ortimg.publishing.memory import Memory
 from ortimg.publishing.push import Candidate, Push, Wish
 from ortimg.publishing.result import GOOD, PushReport, digests_json, digests_text
 from ortimg.publishing.targets import cudnn_notices, repositories
-from ortimg.records.record import best_tier
+from ortimg.records.record import Record, best_tier
 from ortimg.records.store import read_records
 from ortimg.registry.client import Registries
 from ortimg.registry.transport import Patience
@@ -35,6 +35,7 @@ def push(
     *,
     prefixes: Sequence[str] = (),
     plain_http: bool = False,
+    retries: int = 5,
     digests: Path | None = DIGESTS,
 ) -> PushReport:
     """Push the images of `cells` to images.yaml's repository, or below each of `prefixes`.
@@ -46,11 +47,14 @@ def push(
     engine, cache = Engine(), Cache.default(lambda text: click.echo(text, err=True))
     cancel = threading.Event()
     plain = [Reference.parse(name).registry for name in targets] if plain_http else []
-    registries = Registries(Patience(cancel=cancel), plain)
+    registries = Registries(Patience(cancel=cancel, retries=retries), plain)
     memory = Memory(cache.root)
-    candidates = _candidates(project, cells, engine)
+    records = read_records(project.root)
+    for problem in records.problems:
+        click.echo(problem, err=True)
+    candidates = _candidates(project, cells, engine, records.records)
     with LiveTable() as table:
-        run = Push(engine, cache, registries, targets, memory, table, cancel, wish)
+        run = Push(engine, cache, registries, targets, memory, table, cancel, wish, records.records)
         run.require_tier(candidates)
         for host, notice in cudnn_notices(cells, targets).items():
             if memory.first_time(f"cudnn {host}"):
@@ -61,17 +65,16 @@ def push(
     return report
 
 
-def _candidates(project: Project, cells: Sequence[Cell], engine: Engine) -> list[Candidate]:
+def _candidates(
+    project: Project, cells: Sequence[Cell], engine: Engine, records: Sequence[Record]
+) -> list[Candidate]:
     """The cells with their images, and the tier of each: by its label, or by a record of its digest."""
-    records = read_records(project.root)
-    for problem in records.problems:
-        click.echo(problem, err=True)
     rows = []
     for cell in cells:
         reference = f"{project.plan.repository}:{cell.identifier}"
         image = engine.inspect(reference)
         label = image.labels.get("ortimg.tier") if image else None
-        tier = best_tier(label, image.digest, records.records) if image else None
+        tier = best_tier(label, image.digest, records) if image else None
         rows.append(Candidate(cell=cell, reference=reference, image=image, tier=tier))
     return rows
 
