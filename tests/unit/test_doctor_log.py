@@ -1,0 +1,180 @@
+"""Reading logs: which fault is in a text. Texts of real runs stand in the folder `logs`."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import threading
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from ortimg.core.doctor.findings import Found
+from ortimg.core.doctor.log import LogFault, LogReader, parse_faults
+from ortimg.doctor.log_file import pieces_of
+from ortimg.errors import ConfigError
+from ortimg.verify.report import FindingVerdict
+
+FAULTS = parse_faults((files("ortimg.data") / "log-faults.yaml").read_bytes())
+LOGS = Path(__file__).parent / "logs"
+
+# One text for each row; a row without one fails the test below.
+TEXTS = dict(line.split("\t", 1) for line in (LOGS / "faults.txt").read_text().splitlines())
+
+
+def read(text: str) -> LogReader:
+    reader = LogReader(FAULTS)
+    reader.read(text)
+    return reader
+
+
+def found(text: str) -> dict[str, Found]:
+    return {one.name: one for one in read(text).findings()}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+def test_each_fault_is_known_by_its_text_and_by_no_other(fault: LogFault) -> None:
+    seen = read(TEXTS[fault.name])
+    assert [one.name for one in FAULTS if seen.saw(one.name)] == [fault.name]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+def test_what_a_fault_says_is_whole(fault: LogFault) -> None:
+    groups = {*re.compile(fault.pattern).groupindex, "size"}
+    assert {*re.findall(r"\{(\w+)\}", fault.says + fault.cure)} <= groups
+    assert fault.source == "measured" or str(fault.source).startswith("https://")
+    for one in read(TEXTS[fault.name]).findings():
+        assert "{" not in one.evidence.partition(" (line")[0]
+
+
+def test_an_absurd_request_is_not_called_out_of_memory() -> None:
+    finding = found(TEXTS["memory-absurd"])["log.memory-absurd"]
+    assert "4585490524328388608 bytes (4.0 EiB) is no shortage" in finding.evidence
+    assert not finding.machine
+
+
+def test_a_full_card_names_the_arena_and_its_options() -> None:
+    finding = found(TEXTS["memory-full"])["log.memory-full"]
+    assert "896 MiB" in finding.evidence
+    assert "arena_extend_strategy=kSameAsRequested" in str(finding.cure)
+
+
+def test_a_real_log_without_libraries_names_the_cause_before_the_consequence() -> None:
+    reader = LogReader(FAULTS)
+    for piece in pieces_of(str(LOGS / "no-cublas.txt")):
+        reader.read(piece)
+    seen = {one.name: one for one in reader.findings()}
+    assert [*seen] == ["log.library-not-found", "log.provider-not-loaded"]
+    assert "libcublasLt.so.11" in seen["log.library-not-found"].evidence
+    assert seen["log.provider-not-loaded"].verdict is FindingVerdict.WARNING
+
+
+def test_a_fallback_without_a_cause_is_a_fault() -> None:
+    assert found(TEXTS["cpu-fallback"])["log.cpu-fallback"].verdict is FindingVerdict.FAIL
+
+
+def test_a_provider_opened_alone_is_no_evidence() -> None:
+    seen = found((LOGS / "alone.txt").read_text())
+    assert {one.verdict for one in seen.values()} == {FindingVerdict.OK}
+    assert "no evidence" in seen["log.provider-opened-alone"].evidence
+
+
+def test_harmless_noise_is_called_noise() -> None:
+    seen = found((LOGS / "noise.txt").read_text())
+    assert [*seen] == ["log.device-discovery"]
+    assert seen["log.device-discovery"].evidence.startswith("noise")
+    assert seen["log.device-discovery"].verdict is FindingVerdict.OK
+
+
+def test_the_growth_of_the_arena_is_told_and_the_cpus_is_not() -> None:
+    finding = found((LOGS / "arena.txt").read_text())["memory.growth"]
+    assert "arena of Cuda grew 2 times to 33 MiB, the largest step was 32 MiB" in finding.evidence
+    assert "kNextPowerOfTwo, which doubles; no gpu_mem_limit" in finding.evidence
+
+
+def test_a_hang_across_cpu_and_cuda_nodes_is_pointed_at() -> None:
+    finding = found(TEXTS["cpu-and-cuda-nodes"])["log.cpu-and-cuda-nodes"]
+    assert "hangs" in finding.evidence
+    assert "do_copy_in_default_stream at 1" in str(finding.cure)
+
+
+def test_the_stream_option_is_said_the_right_way_round() -> None:
+    assert not read("'do_copy_in_default_stream': '1'").saw("stream-race")
+    assert "1, the default, copies in the compute stream and is the safe one" in next(
+        fault.says for fault in FAULTS if fault.name == "stream-race"
+    )
+
+
+def test_an_error_that_is_not_known_is_a_fault_with_its_line() -> None:
+    seen = found("fine\n2026 [E:onnxruntime:, x.cc:1 f] something new\n")
+    assert "line 2: 2026 [E:onnxruntime:, x.cc:1 f] something new" in seen["log.unknown"].evidence
+    assert seen["log.unknown"].verdict is FindingVerdict.FAIL
+
+
+def test_a_log_without_errors_passes() -> None:
+    assert [one.verdict for one in found("all is well\n").values()] == [FindingVerdict.OK]
+
+
+def test_lines_are_counted_over_pieces() -> None:
+    reader = LogReader(FAULTS)
+    for piece in ("one\ntwo\n", f"three\n{TEXTS['no-device']}\n", f"{TEXTS['no-device']}\n"):
+        reader.read(piece)
+    (finding,) = [one for one in reader.findings() if one.name == "log.no-device"]
+    assert "(line 4, 1 more:" in finding.evidence
+
+
+def whole(name: str) -> str:
+    return "".join(pieces_of(name))
+
+
+def test_colours_and_progress_bars_are_taken_out(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"\x1b[1;31mred\x1b[m\r\n10 %\r20 %\n\x1b]0;title\x07end")
+    assert whole(str(path)) == "red\n10 %\n20 %\nend"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_any_encoding_is_read(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(f"Fehler: größer\n{TEXTS['no-device']}\n".encode(encoding))
+    assert read(whole(str(path))).saw("no-device")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"  \n\n", os.urandom(5000), b"\x7fELF" + b"a" * 100, gzip.compress(b"a" * 10000)]
+)
+def test_what_is_no_log_is_a_clear_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"is empty|is not text"):
+        whole(str(path))
+
+
+def test_some_nul_bytes_do_not_make_it_binary(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"\0" * 50 + TEXTS["no-device"].encode() + b"\n" + b"a line\n" * 50)
+    assert read(whole(str(path))).saw("no-device")
+
+
+def test_a_folder_and_a_missing_file_are_clear_errors(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a folder"):
+        whole(str(tmp_path))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        whole(str(tmp_path / "never"))
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text(f"a\n{TEXTS['no-device']}"))
+    writer.start()
+    assert read(whole(str(pipe))).saw("no-device")
+    writer.join()
+
+
+def test_an_endless_line_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("x" * 20_000_000)
+    assert max(len(line) for piece in pieces_of(str(path)) for line in piece.split("\n")) <= 1 << 16
