@@ -96,5 +96,5 @@ def compare(
     first, second = Targets(context.find_object(Path) or Path(), cache).both(old, new)
     asked = answer(question, first, second, cache)
     found = compare_sides(first.side, second.side, asked, tables)
-    click.echo(json.dumps(as_data(found), ensure_ascii=False) if as_json else as_text(found), nl=as_json)
+    click.echo(json.dumps(as_data(found)) if as_json else as_text(found), nl=as_json)
     context.exit(ExitCode.DONE if found.outcome is Outcome.DROP_IN else ExitCode.FAILED)

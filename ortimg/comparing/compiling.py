@@ -71,7 +71,8 @@ def _compiler(cpp: bool) -> list[str] | None:
 def _errors(compiler: list[str], source: Path, headers: Path) -> tuple[str, ...]:
     """What the compiler calls errors, a line each, without this machine's folders; empty: it compiles."""
     # OrtApi's own annotations are macros of Windows that other compilers know nothing of: no further flags.
-    command = [*compiler, "-fsyntax-only", f"-I{headers}", f"-I{source.parent}", str(source)]
+    language = "c++" if source.suffix in _CPP else "c"  # told, since a file of another name is passed over
+    command = [*compiler, "-fsyntax-only", "-x", language, f"-I{headers}", f"-I{source.parent}", str(source)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=_LIMIT, check=False,

@@ -17,6 +17,7 @@ from ortimg.measure import elf, fatbin
 
 _READERS: tuple[ModuleType, ...] = (gather, image, libraries, elf, fatbin)
 _ORIGIN = "image"
+_FOLDER = "compare/"  # of the names in the cache
 
 
 def read_image(engine: Engine, reference: str, cache: Cache) -> Found:
@@ -30,7 +31,7 @@ def read_image(engine: Engine, reference: str, cache: Cache) -> Found:
         raise EnvironmentFault(
             f"the engine has no image {reference}", f"Run `docker pull {reference}`, or `ortimg build`."
         )
-    name, code = f"compare/{there.id.rpartition(':')[2]}", _code()
+    name, code = f"{_FOLDER}{there.id.rpartition(':')[2]}", _code()
     entry = cache.get(name)
     if entry is not None and entry.details.get("code") == code:
         try:
@@ -38,11 +39,19 @@ def read_image(engine: Engine, reference: str, cache: Cache) -> Found:
         except (OSError, msgspec.DecodeError):  # pruned meanwhile; of an older kind
             pass
     found = image.read_files(engine, reference, cache)
+    _forget(engine, cache)
     with cache.workdir() as work:
         place = work / "found.json"
         place.write_bytes(msgspec.json.encode(found))
         cache.adopt(name, place, sha256=None, origin=_ORIGIN, details={"code": code})
     return found
+
+
+def _forget(engine: Engine, cache: Cache) -> None:
+    """Drops what was kept of images that are gone."""
+    for name in cache.names():
+        if name.startswith(_FOLDER) and engine.inspect(f"sha256:{name.removeprefix(_FOLDER)}") is None:
+            cache.drop(name)
 
 
 def _code() -> str:

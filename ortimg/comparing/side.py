@@ -51,7 +51,8 @@ def side_of(found: Found, name: str, source: Source, sets: Sequence[CudaSet]) ->
         symbols=next((text for text in core.library.defines if text.startswith(_VERS)), None)
         if core
         else None,
-        has_library=core is not None,
+        # The wheel has one too since 1.19, which only the wheel itself loads.
+        has_library=core is not None and not folder.endswith("onnxruntime/capi"),
         has_cuda=provider is not None,
         needed=needed,
         lazy=_lazy(found, provider) if provider else None,
@@ -62,7 +63,7 @@ def side_of(found: Found, name: str, source: Source, sets: Sequence[CudaSet]) ->
         exports=core.exports if core else None,
         headers=found.c_api(),
         size=found.size,
-        size_of="all files" if source is Source.ROOT else "layers, unpacked",
+        size_of="all files",
         glibc=max(glibcs, key=number, default=None),
         packages=tuple(sorted(found.packages)),
         programs=tuple(found.programs),

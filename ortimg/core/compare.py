@@ -10,7 +10,7 @@ from ortimg.core.compare_api import SourceResult, api_findings, source_findings
 from ortimg.core.compare_gpu import gpu_findings
 from ortimg.core.compare_libraries import library_findings
 from ortimg.core.compare_links import link_findings
-from ortimg.core.compare_model import Comparison, Finding, Program, Side
+from ortimg.core.compare_model import Comparison, Finding, Program, Side, Source, skipped
 from ortimg.core.compare_options import OptionRow, option_findings
 from ortimg.core.compare_rest import model_findings, python_findings, system_findings, version_findings
 from ortimg.core.compare_runs import Run, run_findings
@@ -61,3 +61,5 @@ def _findings(old: Side, new: Side, asked: Asked, facts: Facts) -> Iterator[Find
         yield from model_findings(old, new, asked.model, asked.stamp, facts.onnx)
     if asked.model is not None and asked.runs is not None:
         yield from run_findings(*asked.runs, asked.model)
+    elif asked.model is not None and {old.source, new.source} != {Source.CATALOGUE}:
+        yield skipped("model.run", "it takes images or whole roots on both sides to run the model on both")

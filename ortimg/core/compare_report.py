@@ -52,11 +52,16 @@ def _title(side: Side) -> str:
     return f"{side.name} ({side.source.value}): {', '.join(parts)}"
 
 
+def _printable(text: str) -> str:
+    """File names and symbols come from anywhere: nothing of them may steer a terminal."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
 def _line(finding: Finding) -> str:
-    text = f"  {_WORDS[finding.verdict]:8}{finding.check:22} {finding.evidence}\n"
+    text = f"  {_WORDS[finding.verdict]:8}{finding.check:22} {_printable(finding.evidence)}\n"
     if finding.cure and finding.verdict is not Verdict.OK:
         label = "do" if finding.verdict is Verdict.FAIL else "hint"
-        text += f"{'':{_WIDTH}}{label}: {finding.cure}\n"
+        text += f"{'':{_WIDTH}}{label}: {_printable(finding.cure)}\n"
     return text
 
 

@@ -59,6 +59,15 @@ def images(engine: Engine) -> Iterator[Images]:
     subprocess.run(["docker", "image", "rm", "-f", *made.names], capture_output=True, check=False)
 
 
+@pytest.fixture
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """For tiny images. What was read in the real ones stays in the user's cache, as for a user."""
+    monkeypatch.setenv("ORTIMG_CACHE", str(tmp_path / "cache"))
+
+
+tiny = pytest.mark.usefixtures("own_cache")
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return make_world(tmp_path_factory.mktemp("compare") / "root")
@@ -69,6 +78,7 @@ def sound(images: Images, world: World) -> str:
     return images.put(world.root, "sound")
 
 
+@tiny
 def test_an_image_and_its_root_are_the_same_thing(sound: str, world: World) -> None:
     for words in ((sound, sound), (sound, str(world.root))):
         done = compare(*words, "--json")
@@ -77,6 +87,7 @@ def test_an_image_and_its_root_are_the_same_thing(sound: str, world: World) -> N
         assert checks(done)["cuda"]["evidence"] == "CUDA 12.2 on both sides"
 
 
+@tiny
 def test_what_an_image_lost_and_who_must_be_linked_again(
     sound: str, images: Images, world: World, tmp_path: Path
 ) -> None:
@@ -95,6 +106,7 @@ def test_what_an_image_lost_and_who_must_be_linked_again(
     assert "libcufft.so.11" in found["libraries.absent"]["evidence"]
 
 
+@tiny
 @pytest.mark.parametrize("damage", [b"", b"\x7fELF\x02\x01\x01" + b"\xff" * 500])
 def test_a_broken_provider(sound: str, images: Images, world: World, tmp_path: Path, damage: bytes) -> None:
     broken = world.copy(tmp_path / "root")
@@ -106,6 +118,7 @@ def test_a_broken_provider(sound: str, images: Images, world: World, tmp_path: P
     assert checks(done)["provider"]["verdict"] == "fail"
 
 
+@tiny
 def test_images_without_onnx_runtime_or_with_the_cpu_only(
     sound: str, images: Images, world: World, tmp_path: Path
 ) -> None:
@@ -121,13 +134,24 @@ def test_images_without_onnx_runtime_or_with_the_cpu_only(
     assert "everything runs on the CPU" in checks(done)["provider"]["evidence"]
 
 
+@tiny
 def test_an_absent_image_is_the_machines_fault() -> None:
     done = compare("localhost/ortimg-test/compare:absent", "1.20.1")
     assert (done.exit_code, "docker pull" in done.output) == (3, True)
 
 
-def test_an_image_is_read_once(sound: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@tiny
+def test_an_image_is_read_once_and_forgotten_when_it_is_gone(
+    sound: str, images: Images, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
+) -> None:
+    kept = tmp_path / "cache" / "index" / "compare"
+    other = world.copy(tmp_path / "root")
+    gone = images.put(other.root, "gone")
+    compare(gone, gone)
+    assert len([*kept.iterdir()]) == 1
+    engine.remove(gone)
     compare(sound, sound)
+    assert len([*kept.iterdir()]) == 1
 
     def refuse(*_: object) -> None:
         raise AssertionError("the image was read again")

@@ -433,3 +433,10 @@ def test_any_two_sides_are_compared_and_each_action_has_its_cure(old: Side, new:
 def test_a_side_against_itself_asks_for_nothing_but_what_is_wrong_with_it(one: Side) -> None:
     acts = {finding.check for finding in between(one, one).of(Verdict.FAIL)}
     assert acts <= {"libraries.absent", "python", "driver"}
+
+
+def test_nothing_that_was_read_steers_a_terminal() -> None:
+    found = between(side(), side(other_orts=("/a\x1b[31m\n/\udcff",)))
+    text = as_text(found)
+    assert "\x1b" not in text and "\udcff" not in text
+    assert text.encode()

@@ -108,3 +108,9 @@ def test_without_headers_nothing_is_compiled(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="there is no file"):
         compile_source(tmp_path / "no.c", None, None, "")
+
+
+@needs_cc
+def test_a_source_of_any_name_is_compiled(tmp_path: Path) -> None:
+    _, new = compiled("this is no C\n", tmp_path, "notes.txt")
+    assert new

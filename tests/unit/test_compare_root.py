@@ -228,6 +228,8 @@ def test_python_packages_and_their_onnx_runtime(tmp_path: Path) -> None:
     found = root.side()
     assert (found.ort, found.has_library, found.has_cuda) == ("1.17.1", False, True)
     assert found.packages == ("numpy-1.26.4.dist-info", "onnxruntime_gpu-1.17.1.dist-info")
+    root.core()  # as the wheel has it since 1.19
+    assert not root.side().has_library
 
 
 def test_odd_files_in_a_root(tmp_path: Path) -> None:
