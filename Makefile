@@ -11,6 +11,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORTIMG := $(BIN)/ortimg
+TOOLS := $(or $(ORTIMG_TOOLS),$(HOME)/.cache/ortimg-tools)/bin
 UV_COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11
 
 .PHONY: help
@@ -45,12 +46,17 @@ $(READY): requirements/dev.txt pyproject.toml
 	@touch $@
 
 .PHONY: lint
-lint: $(READY) ## Check style, types, generated files and Dockerfiles
+lint: $(READY) actionlint ## Check style, types, generated files, Dockerfiles and workflows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(ORTIMG) render --check
 	$(BIN)/hadolint dockerfiles/*/Dockerfile
+	$(TOOLS)/actionlint -shellcheck= .github/workflows/*.yml
+
+.PHONY: actionlint
+actionlint: # from Go's module proxy; the first time takes a minute or two
+	@scripts/go-tools.sh actionlint
 
 .PHONY: compiler
 compiler: # what the tests make libraries with

@@ -10,7 +10,7 @@ from ortimg.core.lock import Lock
 from ortimg.core.model import Cell
 from ortimg.core.render import DOCKERFILES, Pins, render
 from ortimg.data import images_schema, read_host_facts
-from ortimg.generated import SCHEMA_FILE, read_readme
+from ortimg.generated import SCHEMA_FILE, read_pipelines, read_readme
 from ortimg.inputs.lockfile import read_lock
 from ortimg.project import Project
 from ortimg.sources import own_templates, read_sources
@@ -21,7 +21,8 @@ TEMPLATES = "templates"
 def render_project(project: Project, lock: Lock | None = None) -> dict[str, str]:
     """Path → text. A `templates/` folder beside images.yaml replaces partials by name.
 
-    README.md is among them if it has markers for tables: its own text, with those filled in.
+    README.md is among them if it has markers for tables: its own text, with those filled in. So are pipelines
+    that `ortimg ci` made, with the options that they were made with.
     """
     sources = read_sources(project.root / TEMPLATES)
     plan = project.plan
@@ -30,7 +31,7 @@ def render_project(project: Project, lock: Lock | None = None) -> dict[str, str]
     files[SCHEMA_FILE] = json.dumps(images_schema(), indent=2) + "\n"
     if (readme := read_readme(project.root)) is not None:
         files[README] = with_tables(readme, _tables(plan.cells))
-    return files
+    return files | _pipelines(project)
 
 
 def template_faults(project: Project) -> tuple[str, ...]:
@@ -39,6 +40,19 @@ def template_faults(project: Project) -> tuple[str, ...]:
 
     own = own_templates(project.root / TEMPLATES)
     return template_warnings(own) if own else ()
+
+
+def _pipelines(project: Project) -> dict[str, str]:
+    texts = read_pipelines(project.root)
+    if not texts:
+        return {}
+    from ortimg.ci.pipeline import pipeline, wish_of  # many projects have none
+
+    wishes = {path: wish_of(text) for path, text in texts.items()}
+    return {
+        path: pipeline(wish, project.plan.repository, project.plan.cells) if wish else texts[path]
+        for path, wish in wishes.items()
+    }
 
 
 def _tables(cells: Sequence[Cell]) -> dict[str, str]:

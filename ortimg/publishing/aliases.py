@@ -1,7 +1,7 @@
 """Alias tags alone: they move to images that the registry has, and only when it has every one of them.
 
-A fleet pushes images from many machines; when all are done, one of them moves the aliases. Nothing is built or
-held here, so the tier is told by the image's label and by the records of GPU runs that are attached to it.
+A fleet pushes images from many machines; when all are done, one of them moves the aliases. No image is held
+here, so the tier is told by an image's label and by the records of GPU runs that are attached to it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from ortimg import __version__
 from ortimg.cli import cli
 from ortimg.sources import builtin_templates
 
-STARTER = ("images.yaml", "Makefile", "README.md", ".gitignore")
+STARTER = ("images.yaml", "Makefile", "README.md", ".gitignore", ".github/workflows/images.yml")
 
 
 def ortimg(*arguments: str) -> Result:
