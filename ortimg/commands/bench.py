@@ -108,7 +108,7 @@ def bench(
     if plot is not None and report.bench:
         write_plot(report.bench, plot)
     click.echo(_as_json(report) if as_json else _words(report), nl=as_json)
-    context.exit(ExitCode.DONE if cpu_only and not report.failures else report.exit_code)
+    context.exit(ExitCode.DONE if cpu_only and report.bench and not report.failures else report.exit_code)
 
 
 def _read(path: Path) -> Report:
