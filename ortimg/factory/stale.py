@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 
 import msgspec
 
 from ortimg.core.content import Unit, base_content
-from ortimg.core.lock import Lock, OrtLock, Repacked
-from ortimg.core.model import Cell, Flavour, Origin
+from ortimg.core.lock import Lock
+from ortimg.core.model import Cell
 from ortimg.core.render import dockerfile_path
 from ortimg.engine.cache import CacheRecord, cache_records
 from ortimg.engine.client import Engine, Image
 from ortimg.factory import images
+from ortimg.factory.contents import possible_images
 from ortimg.factory.disk import is_intermediate
-from ortimg.factory.images import Identities, cell_image, root_reference
-from ortimg.inputs import maven, release
+from ortimg.factory.images import root_reference
 from ortimg.inputs.bootstrap import tools_name_of
 from ortimg.inputs.cache import Cache
-from ortimg.inputs.headers import name as headers_name
-from ortimg.inputs.origins import base_name, repacked_wheel_name
+from ortimg.inputs.origins import base_name
 
 # How the builder calls the steps of a cell's last stage (templates/stages/image.j2).
 _STEP = r"^\[stage-\d+ \d+/\d+\] (?:LINK )?COPY --link "
@@ -32,6 +30,7 @@ _CELL_STEP = re.compile(
     r"|^mount / from exec .*(?:ldconfig && rm -f /var/cache/ldconfig/aux-cache|ort-verify --tier load)",
     re.DOTALL,
 )
+
 
 _FROM_ARCHIVE = (Unit.ORT, Unit.DEVEL)
 
@@ -87,46 +86,15 @@ def wanted_images(
         if (key := (cell.release.key, cell.cuda_set.key, cell.flavour)) in seen:
             continue
         seen.add(key)
-        for archive, headers in product(_archives(cell, cache, lock), _headers(cell, cache, lock)):
-            identities = Identities(
-                ort=archive,
-                cuda=" ".join(wheel.sha256 for wheel in cell.cuda_set.wheels),
-                base="",  # no unit stands on the base
-                ort_origin=Origin.UPSTREAM,
-                cuda_origin=Origin.WHEEL,
-                base_origin=Origin.UPSTREAM,
-                headers=headers,
-            )
-            made = cell_image(cell, identities, dockerfile, context)
+        # no unit stands on the base
+        for made in possible_images(cell, "", dockerfile, context, cache, lock):
+            archive, headers = made.identities.ort, made.identities.headers
             for unit in made.units.values():
                 if unit.unit in _FROM_ARCHIVE and not (archive and (headers or unit.unit is Unit.ORT)):
                     prefixes.add(unit.reference.removesuffix(unit.content[:16]))
                 else:
                     references.add(unit.reference)
     return Wanted(references=frozenset(references), prefixes=tuple(sorted(prefixes)))
-
-
-def _archives(cell: Cell, cache: Cache, lock: Lock) -> set[str]:
-    """Identities that what ONNX Runtime is taken from may have, by cache and lock; "" where none is known."""
-    if cell.wheels:
-        return {" ".join(wheel.sha256 for wheel in cell.wheels)}
-    row = cell.release
-    locked = lock.ort.get(row.key, OrtLock())
-    found = {locked.upstream, *(source.tar for source in (locked.maven, locked.wheel) if source)}
-    for name in (release.name(row), maven.name(row), repacked_wheel_name(row)):
-        if (entry := cache.peek(name)) is not None:
-            found.add(entry.details.get("tar_sha256", entry.sha256))
-    return {identity for identity in found if identity} or {""}
-
-
-def _headers(cell: Cell, cache: Cache, lock: Lock) -> set[str]:
-    """The same for the headers of a devel cell."""
-    row = cell.release
-    found = {lock.ort.get(row.key, OrtLock()).upstream, lock.headers.get(row.key, Repacked()).tar}
-    for name in (release.name(row), headers_name(row)):
-        if cell.flavour is Flavour.DEVEL and (entry := cache.peek(name)) is not None:
-            found.add(entry.details.get("tar_sha256", entry.sha256))
-    return {identity for identity in found if identity and cell.flavour is Flavour.DEVEL} or {""}
 
 
 def stale_units(engine: Engine, wanted: Wanted, everything: bool = False) -> Iterator[StaleImage]:
