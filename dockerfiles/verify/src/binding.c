@@ -6,7 +6,6 @@
 // https://github.com/microsoft/onnxruntime/blob/v1.21.0/onnxruntime/core/session/IOBinding.cc
 void *binding_make(const struct ort *ort, void *session, const struct feed *feed, int device) {
     void *binding = NULL, *memory = NULL;
-    say("at bind inputs and outputs");
     if (!ASK(ort, CREATE_IO_BINDING, (void *, void **), session, &binding))
         return NULL;
     bool good = ASK(ort, CREATE_MEMORY_INFO, (const char *, int, int, int, void **), "Cuda", ARENA_ALLOCATOR, device,

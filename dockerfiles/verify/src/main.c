@@ -65,6 +65,7 @@ static int enter(const struct options *options) {
                                 .model = options->run.model ? realpath(options->run.model, NULL) : NULL,
                                 .save = options->run.save ? realpath(options->run.save, NULL) : NULL,
                                 .reference = options->run.reference ? realpath(options->run.reference, NULL) : NULL,
+                                .system = options->tier == TIER_RUN || options->bench.wanted,
                                 .driver = (options->tier == TIER_RUN || options->bench.wanted) && !options->run.cpu};
     bool unfit = false;
     const char *fault = root_enter(&entrance, options_words(options), &unfit);

@@ -147,6 +147,8 @@ const char *root_enter(const struct entrance *entrance, struct names words, bool
     }
     if (driver.count > 0 && (fault = driver_show(root, text("%s/driver", inside), &driver)) != NULL)
         return fault;
+    if (driver.count == 0 && entrance->system && (fault = system_show(root)) != NULL)
+        return fault;
     if ((fault = show_folders(entrance, inside, place, &words)) != NULL)
         return fault;
     if (chroot(root) != 0 || chdir("/") != 0)

@@ -13,6 +13,7 @@ struct entrance {
     const char *model;  // goes along as --model, with its folder; NULL: none
     const char *save;   // goes along as --save-outputs, a folder; NULL: none
     const char *reference; // goes along as --reference, a folder; NULL: none
+    bool system;  // /dev, /proc and /sys go along, where the root has a place for them
     bool driver;        // this system's NVIDIA driver and its GPUs go along, where there are any
 };
 

@@ -82,21 +82,31 @@ static const char *show_devices(const char *to) {
     return fault;
 }
 
+static bool has_folder(const char *root, const char *name) {
+    struct stat status;
+    return lstat(text("%s/%s", root, name), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+const char *system_show(const char *root) {
+    const char *fault = NULL;
+    if (has_folder(root, "dev"))
+        fault = show_devices(text("%s/dev", root));
+    if (fault == NULL && has_folder(root, "proc"))
+        fault = show_proc(text("%s/proc", root));
+    if (fault == NULL && has_folder(root, "sys"))
+        fault = show_place("/sys", text("%s/sys", root), MS_RDONLY);
+    return fault;
+}
+
 const char *driver_show(const char *root, const char *libraries, const struct names *files) {
     static const char *const wanted[] = {"dev", "proc", "sys"};
-    for (size_t i = 0; i < 3; i++) {
-        struct stat status;
-        if (lstat(text("%s/%s", root, wanted[i]), &status) != 0 || !S_ISDIR(status.st_mode))
+    for (size_t i = 0; i < 3; i++)
+        if (!has_folder(root, wanted[i]))
             return text("%s has no folder %s: the driver has no place in it", root, wanted[i]);
-    }
     if (mkdir(libraries, 0755) != 0)
         return fault_at(libraries);
     const char *fault = NULL;
     for (size_t i = 0; i < files->count && fault == NULL; i++)
         fault = show_file(files->item[i], text("%s/%s", libraries, base_name(files->item[i])));
-    if (fault == NULL)
-        fault = show_devices(text("%s/dev", root));
-    if (fault == NULL)
-        fault = show_proc(text("%s/proc", root));
-    return fault ? fault : show_place("/sys", text("%s/sys", root), MS_RDONLY);
+    return fault ? fault : system_show(root);
 }

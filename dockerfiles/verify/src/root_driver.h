@@ -8,6 +8,9 @@
 struct names driver_libraries(void);
 // A folder or file of the host as it is, at another place, with `flags` of mount(2). NULL, or what went wrong.
 const char *show_place(const char *from, const char *to, unsigned long flags);
+// Shows /proc and /sys in `root`, and plain device files, where it has such folders: ONNX Runtime asks them what the
+// processor is. NULL, or what went wrong.
+const char *system_show(const char *root);
 // Shows the libraries in the folder `libraries`, and the GPUs' device files, /proc and /sys in `root`, with no more
 // rights than a container has.
 // NULL, or what went wrong.
