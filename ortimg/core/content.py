@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from ortimg.core.problems import quote
-from ortimg.core.stages import FINAL, closure, split_stages
+from ortimg.core.stages import FINAL, closure, split_stages, stage_names
 
 
 class Unit(StrEnum):
@@ -33,7 +33,7 @@ TOOLS_STAGE = "tools"
 def stage_fault(dockerfile: str, devel: bool) -> str | None:
     """What a Dockerfile of changed templates lacks for `ortimg build`, which goes by the names of stages."""
     units = [unit.value for unit in Unit if devel or unit is not Unit.DEVEL]
-    stages = split_stages(dockerfile)
+    stages = stage_names(dockerfile)
     for name in (*units, BASE_STAGE):
         if name not in stages:
             return f"no stage {quote(name)}: `ortimg build` makes it once for all; keep `FROM … AS {name}`"

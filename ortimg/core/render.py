@@ -7,6 +7,7 @@ import json
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import jinja2
 import msgspec
@@ -48,7 +49,7 @@ def render(
 
     Raises ConfigError where a template uses a name that does not exist, or gives text that is no Dockerfile.
     """
-    template = _template(sources.templates)
+    template = _template(tuple(sorted(sources.templates.items())))
     pins = pins or Pins()
     files = {f"{DOCKERFILES}/{path}": text for path, text in sources.context.items()}
     for cell in cells:
@@ -169,7 +170,9 @@ def _python(cell: Cell) -> dict[str, object] | None:
     }
 
 
-def _template(templates: Mapping[str, str]) -> jinja2.Template:
+@lru_cache(maxsize=4)
+def _template(named: tuple[tuple[str, str], ...]) -> jinja2.Template:
+    templates = dict(named)
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_loader(templates)),
         undefined=jinja2.StrictUndefined,

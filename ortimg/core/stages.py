@@ -46,6 +46,11 @@ def split_stages(dockerfile: str) -> dict[str, Stage]:
     return stages
 
 
+def stage_names(dockerfile: str) -> set[str]:
+    """Names of the stages; that of the last is `FINAL`. Quicker than to split the file."""
+    return {head["name"] or FINAL for head in _FROM.finditer(dockerfile)}
+
+
 def closure(stages: Mapping[str, Stage], target: str, replaced: frozenset[str]) -> tuple[Stage, ...]:
     """The stages that building `target` runs, in the file's order; `replaced` ones are handed in."""
     wanted: set[str] = set()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ortimg.core.onnx_support import OnnxRow
 
 
+@cache
 def read_catalogue() -> Catalogue:
     """The catalogue that comes with ortimg."""
     folder = files(__name__)
@@ -24,6 +25,7 @@ def read_catalogue() -> Catalogue:
     return parse_catalogue(ort, cuda, bases, python)
 
 
+@cache
 def read_host_facts() -> HostFacts:
     """Facts about GPUs, drivers and NVIDIA's images that come with ortimg."""
     from ortimg.core.host_facts import parse_host_facts  # not for every command

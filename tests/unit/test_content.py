@@ -167,7 +167,11 @@ def test_cells_that_share_a_unit_agree_on_its_name() -> None:
     assert len({reference for references in names.values() for reference in references}) == len(names)
 
 
-@given(st.lists(st.text(max_size=3), max_size=4), st.lists(st.text(max_size=3), max_size=4))
+# few characters, digits and line ends among them: those that an encoding of lists could mix up
+_PARTS = st.lists(st.text("a1\n", max_size=3), max_size=4)
+
+
+@given(_PARTS, _PARTS)
 def test_a_digest_tells_lists_apart(some: list[str], other: list[str]) -> None:
     assert (digest(*some) == digest(*other)) == (some == other)
 
