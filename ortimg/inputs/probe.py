@@ -30,8 +30,9 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
 
     def may_have(self, cell: Cell) -> bool:
         """Whether an origin that answers, or a fallback, may have the cell's archive and its base."""
-        archive = self.releases is None or cell.release.maven is not None or cell.release.wheel is not None
-        return archive and (self.hub is None or cell.base.suite is not None)
+        release = cell.release
+        fallback = bool(cell.wheels) or release.maven is not None or release.wheel is not None
+        return (self.releases is None or fallback) and (self.hub is None or cell.base.suite is not None)
 
 
 def release_prefix(mirror: str | None = None) -> str:

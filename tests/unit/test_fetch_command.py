@@ -100,6 +100,20 @@ class StubFetcher:
         return self._result(Kind.CUDA, row.key)
 
 
+def test_what_may_be_had_where_nothing_upstream_answers() -> None:
+    away = Upstream(releases="no answer", hub="no answer")
+
+    def may(*wish: str, **more: str) -> bool:
+        return away.may_have(planned(images(include=[cell(*wish, **more)])).cells[0])
+
+    assert may("1.16.2", "11.8")  # Maven, and a base that can be bootstrapped
+    assert not may("1.16.2", "11.8", base="rocky9")
+    assert not may("1.17.3", "12.2")
+    assert not may("1.17.3", "11.8")
+    assert may("1.17.1", "11.8", flavour="python3.11")
+    assert may("1.18.1", "11.8", flavour="python3.11")  # no fallback of its archive, but it takes the wheel
+
+
 @pytest.mark.parametrize(
     ("there", "answers", "sets"),
     [
