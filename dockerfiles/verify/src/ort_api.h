@@ -2,7 +2,7 @@
 //
 // The table (struct OrtApi) only ever grows at its end, so a place holds for every later version; each place is
 // also known to the project, which guards some of them with static_assert in onnxruntime_c_api.cc. Counted in
-// include/onnxruntime/core/session/onnxruntime_c_api.h of 1.21.0, called with 1.16.2, 1.17.1, 1.18.0 and 1.23.2.
+// include/onnxruntime/core/session/onnxruntime_c_api.h of 1.21.0, called with 1.16.2, 1.17.1, 1.18.0, 1.23.2 and 1.30.0.
 // https://github.com/microsoft/onnxruntime/blob/v1.21.0/include/onnxruntime/core/session/onnxruntime_c_api.h
 #ifndef ORT_VERIFY_ORT_API_H
 #define ORT_VERIFY_ORT_API_H

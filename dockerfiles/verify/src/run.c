@@ -21,8 +21,7 @@ const char needs_fallback[] = "fallback to CPU EP has been explicitly disabled";
 
 static const char step_cpu_session[] = "create the CPU session";
 
-// The clock does not tell more than six digits behind the point.
-static void put_time(const char *place, double time) {
+void put_time(const char *place, double time) {
     put_number(place, (double)(long long)(time * 1e6 + 0.5) / 1e6);
 }
 

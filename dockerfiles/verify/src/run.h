@@ -11,6 +11,8 @@ struct run_attempt {
     const char *profile; // where ONNX Runtime's profile goes: folder and start of the name
     const struct run_wish *wish;
 };
+// A time, to six digits behind the point: the clock does not tell more.
+void put_time(const char *place, double time);
 // Begins the report: when, and on what.
 void run_start(int report, const struct run_wish *wish);
 void attempt_run(int report, void *run_attempt);

@@ -175,7 +175,7 @@ static void attempt_device(int report, void *argument) {
     talk_to(report);
     double start = seconds_now();
     if (device_open(device ? atoi(device) : 0, scene_cudart(attempt->scene)))
-        put_number("seconds.device", seconds_now() - start);
+        put_time("seconds.device", seconds_now() - start);
     say("end");
     _exit(0);
 }
