@@ -13,7 +13,8 @@ _HEAD = ("shape", "on", "tensors", "threads", "first", "P50", "P95", "P99", "run
 def tell(report: BenchReport) -> str:
     """The whole text; times in milliseconds."""
     lines = [*_facts(report), "", *_table([_HEAD, *(_row(point) for point in report.points)])]
-    lines += ["", f"first, P50, P95, P99: ms; of {report.runs} runs a thread after {report.warmup} warm-up runs"]
+    runs = f"{report.runs} runs a thread after {report.warmup} warm-up runs"
+    lines += ["", f"first, P50, P95, P99: ms; of {runs}"]
     if report.idle is not None:
         lines.append(f"GPU idle: {report.idle}")
     if report.tf32_not_measured:
