@@ -34,6 +34,7 @@ from ortimg.registry.referrers import put_referrer
 from ortimg.verify import image as verify_image_module
 from ortimg.verify.binary import get_verifier
 from ortimg.verify.image import verify_image
+from ortimg.verify.report import Verdict
 
 pytestmark = [
     pytest.mark.engine,
@@ -114,7 +115,7 @@ def test_a_build_with_gpu_is_refused_before_anything_is_built(tmp_path: Path) ->
     assert len(done.stderr.strip().splitlines()) == 2
     assert "install the NVIDIA Container Toolkit" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["images.yaml"]
-    assert not Engine().images(reference="localhost/ortimg/gpu-probe")
+    assert Engine().inspect(f"localhost/ortimg/gpu-probe:{os.getpid()}") is None
 
 
 # a verdict is kept
@@ -150,9 +151,12 @@ def test_the_verdict_is_of_the_image_that_ran_also_where_its_name_has_moved(
     ran = engine.inspect(name)
     assert ran is not None
     try:
-        put(world, name, tmp_path, "LABEL ortimg.content=two")
+        bad = world.copy(tmp_path / "bad")
+        bad.write("/etc/fake/profile.json", profile(("b", "Det", "CPU")))
+        put(bad, name, tmp_path, "LABEL ortimg.content=two")
         verifier = get_verifier(Path(os.environ["ORTIMG_CACHE"]))
         report = verify_image(engine, name, Tier.RUN, verifier, image=ran)
+        assert report.verdict is Verdict.PASS
         record_image(engine, tmp_path, name, ran, report, RecordWish(keep=True))
         assert digest_of(name) != ran.digest
     finally:
