@@ -61,8 +61,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gpu_words(self) -> str:
+        """For a terminal: a record may come from anywhere."""
         gpu = self.gpu
-        return f"{gpu.name}, compute {gpu.compute}, driver {gpu.driver}" if gpu else "no GPU"
+        words = f"{gpu.name}, compute {gpu.compute}, driver {gpu.driver}" if gpu else "no GPU"
+        return "".join(letter if letter.isprintable() else "?" for letter in words)
 
 
 def make_record(
@@ -116,7 +118,7 @@ def parse_record(text: bytes | str, name: str) -> Record:
     """
     try:
         record = msgspec.json.decode(text, type=Record)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CheckFailed(f"{name} is no whole record of a verdict: {error}", _AGAIN) from None
     fault = _fault(record)
     if fault is not None:

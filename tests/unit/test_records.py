@@ -74,6 +74,11 @@ def test_a_record_holds_the_verdict_and_what_it_was_made_on() -> None:
     assert data["report"]["findings"]
 
 
+def test_a_carried_record_cannot_speak_to_the_terminal() -> None:
+    sly = parse_record(changed(gpu__name="\x1b[2J", report__run__device__name="\x1b[2J"), "f")
+    assert sly.gpu_words == "?[2J, compute 9.0, driver 580.159.04"
+
+
 def test_what_is_written_is_read() -> None:
     assert parse_record(dump_record(record()), "f") == record()
 
@@ -182,6 +187,7 @@ def test_a_row_of_the_list() -> None:
         (b'{"schema": 1}', "no whole record"),
         (b"\xff\xfe", "no whole record"),
         (b"[]", "no whole record"),
+        (b'{"x": ' + b"[" * 200_000, "no whole record"),
         ((RUNS / CELL / "run.json").read_bytes(), "no whole record"),  # a report is none yet
         (changed(schema=2), "has schema 2"),
         (changed(tier="load"), "no whole record"),
