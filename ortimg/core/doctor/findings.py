@@ -27,7 +27,7 @@ _RANK = {
 class Found:
     """What one check says. `machine`: the driver, the GPU or the engine is at fault, not the image.
 
-    `about` names libraries: where `ort-verify` has already blamed one of them, it need not be said again.
+    `about` names libraries and folders: where `ort-verify` has blamed all of them, it need not be said again.
     """
 
     check: Check

@@ -83,6 +83,7 @@ def _off_path(name: str, there: LibraryFile, why: str) -> Found:
         f"{name} is present in {there.folder}, but not on the loader's search path; {why}",
         _path_cure(there.folder),
         name,
+        there.folder,
     )
 
 
