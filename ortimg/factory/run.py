@@ -81,7 +81,7 @@ def run(
     cache = Cache.default(lambda text: click.echo(text, err=True))
     wish = wish or Wish()
     repository = wish.repository(project.plan.repository)
-    site = open_site(wish, cache)
+    site = open_site(wish, repository, cache)
     lock = merge(read_lock(project.root), planned(cells))
     files = write_files(project)
     context = build_context(files)

@@ -23,6 +23,7 @@ from ortimg.engine.client import Engine
 from ortimg.errors import ConfigError, EnvironmentFault
 from ortimg.factory.delivery import Delivery, ToEngine, ToFolder, ToNowhere, ToRegistry
 from ortimg.factory.disk import builder_name
+from ortimg.factory.preflight import require_push
 from ortimg.factory.stores import EngineStore, LayoutStore, RegistryStore, Store, layout_digest
 from ortimg.inputs.cache import Cache
 from ortimg.publishing.targets import reaches, repositories
@@ -62,8 +63,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     handed: Callable[[str], str | None]  # image → context that replaces it; None: the builder has its own way
 
 
-def open_site(wish: Wish, cache: Cache) -> Site:
-    """Check what `wish` asks for, before anything is built.
+def open_site(wish: Wish, repository: str, cache: Cache) -> Site:
+    """Check what `wish` asks for, before anything is built. `repository`: where images are called by.
 
     Raises ConfigError for options that contradict each other, EnvironmentFault for what does not work here.
     """
@@ -94,10 +95,15 @@ def open_site(wish: Wish, cache: Cache) -> Site:
             "--push would push images that no GPU has run: a build verifies up to tier load",
             hint="Say --tier load if that is what you mean.",
         )
-    return _foreign(info, wish, cache)
+    units = _prefix(wish.units) if wish.units else None
+    if units:
+        require_push(info.name, f"{units}/preflight")
+    if wish.push:
+        require_push(info.name, repository)
+    return _foreign(info, wish, units, cache)
 
 
-def _foreign(info: BuilderInfo, wish: Wish, cache: Cache) -> Site:
+def _foreign(info: BuilderInfo, wish: Wish, units: str | None, cache: Cache) -> Site:
     engine = Engine()
     if wish.load:
         check_engine()
@@ -112,7 +118,7 @@ def _foreign(info: BuilderInfo, wish: Wish, cache: Cache) -> Site:
         delivery = ToEngine(engine, load=True) if wish.load else ToRegistry()
     return Site(
         builder=info.name,
-        store=RegistryStore(_prefix(wish.units)) if wish.units else layouts,
+        store=RegistryStore(units) if units else layouts,
         delivery=delivery,
         own=None,
         info=None,
