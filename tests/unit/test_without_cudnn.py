@@ -66,6 +66,7 @@ def test_the_facts_decide_not_the_version() -> None:
     assert allowed(late)
     assert not allowed(early)
     links = msgspec.structs.replace(late, needed=(*late.needed, "libcudnn.so.9"))
+    assert not links.loads_cudnn_late
     assert not allowed(links)
     needed = tuple(name for name in early.needed if not is_cudnn(name))
     assert not allowed(msgspec.structs.replace(early, needed=needed))  # nothing says that it loads it later
