@@ -79,6 +79,17 @@ def test_slower_on_cuda_is_said() -> None:
     assert "is 50 % above the CPU's" in words(only(measured(point("cpu", 10), point("cuda", 15))))[0]
 
 
+def test_a_judgement_is_of_copied_tensors_and_one_thread() -> None:
+    report = measured(
+        point("cpu", 99, concurrency=4),
+        point("cpu", 10),
+        point("cuda", 1, binding=True),
+        point("cuda", 2, concurrency=4),
+        point("cuda", 3),
+    )
+    assert (only(report).cpu_p95_ms, only(report).cuda_p95_ms) == (10, 3)
+
+
 def test_a_judgement_is_without_tf32_where_both_are_known() -> None:
     report = measured(point("cpu", 10), point("cuda", 1, tf32=True), point("cuda", 4, tf32=False))
     assert only(report).cuda_p95_ms == 4
