@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,13 @@ from ortimg.errors import ExitCode
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
 from ortimg.records.options import device_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ortimg.core.model import Cell
+    from ortimg.factory.result import CellResult
+    from ortimg.factory.run import Report
 
 
 @click.command()
@@ -36,7 +44,7 @@ from ortimg.records.options import device_option
     help="With --builder: write the images as OCI layouts.",
 )
 @click.option("--verify-only", is_flag=True, help="With --builder: build and verify, keep no image.")
-@click.option("--push", is_flag=True, help="With --builder: let it push the images; alias tags stay.")
+@click.option("--push", is_flag=True, help="Push what was built; with --builder, let the builder do it.")
 @click.option(
     "--tier",
     type=click.Choice(["static", "load", "run"]),
@@ -46,6 +54,12 @@ from ortimg.records.options import device_option
     "--registry-prefix",
     metavar="HOST[/PATH]",
     help="With --push: push below this instead of to images.yaml's own registry.",
+)
+@click.option(
+    "--changed-since",
+    metavar="REPOSITORY|LOCK",
+    help="Build only what this repository (`registry`: images.yaml's own) does not have with the same"
+    " content, or whose pins differ from this lock file's.",
 )
 @click.option("--gpu", is_flag=True, help="Run each image on a GPU after its build, and keep the verdict.")
 @device_option
@@ -66,6 +80,7 @@ def build(
     push: bool,
     tier: str | None,
     registry_prefix: str | None,
+    changed_since: str | None,
     gpu: bool,
     gpu_device: str | None,
     as_json: bool,
@@ -78,7 +93,7 @@ def build(
     from ortimg.core.selectors import select
     from ortimg.factory.gpu import judged, open_stage
     from ortimg.factory.result import SCHEMA
-    from ortimg.factory.run import run
+    from ortimg.factory.run import run, with_kept
     from ortimg.factory.site import Wish
     from ortimg.factory.summary import summary
 
@@ -87,23 +102,58 @@ def build(
         if as_json:
             click.echo(json.dumps({"schema": SCHEMA, "cells": []}))
         return
+    own_push = push and builder is None
+    kept: dict[str, CellResult] = {}
+    prefixes = [registry_prefix] if registry_prefix else []
+    if own_push:
+        from ortimg.publishing.built import check_target
+
+        check_target(project, registry_prefix, available)
+    if changed_since is not None:
+        from ortimg.publishing.changed import since
+
+        kept = since(project, cells, changed_since, prefixes)
     wish = Wish(
         builder=builder,
         units=units,
         load=load,
         output=output,
         verify_only=verify_only,
-        push=push,
+        push=push and not own_push,
         tier=Tier(tier) if tier else None,
         registry_prefix=registry_prefix,
     )
     stage = open_stage(project.root, gpu, gpu_device, wish)
-    report = run(project, cells, available=available, fail_fast=fail_fast, wish=wish)
-    report = judged(project.root, report, stage, wish)
-    if as_json:
-        click.echo(json.dumps(report.as_data()))
-    else:
+
+    def make(todo: Sequence[Cell]) -> Report:
+        made = run(project, todo, available=available, fail_fast=fail_fast, wish=wish)
+        return judged(project.root, made, stage, wish)
+
+    report = with_kept(cells, kept, make)
+    data, pushed = report.as_data(), None
+    if not as_json:
         click.echo(summary(report.results), nl=False)
         click.echo(report.timing_line())
+    if own_push and report.exit_code is not ExitCode.INTERRUPTED:
+        from ortimg.publishing.built import push_built
+
+        pushed = push_built(
+            project,
+            cells,
+            report,
+            kept,
+            tier=Tier(tier or "run"),
+            prefix=registry_prefix,
+            whole=shard is None,
+        )
+        data["push"] = pushed.as_data() if pushed else None
+    if as_json:
+        click.echo(json.dumps(data))
+    elif pushed:
+        from ortimg.publishing.result import summary as push_summary
+
+        click.echo(push_summary(pushed), nl=False)
     if report.exit_code is not ExitCode.DONE:
         sys.exit(report.exit_code)
+    if pushed and pushed.exit_code is not ExitCode.DONE:
+        sys.exit(pushed.exit_code)

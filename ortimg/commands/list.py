@@ -22,6 +22,13 @@ SCHEMA = 1  # version of the JSON; more keys may come, none goes
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
 @click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
 @click.option("--excluded", is_flag=True, help="Show what is not built, why, and what works instead.")
+@click.option(
+    "--stale",
+    metavar="REPOSITORY",
+    is_flag=False,
+    flag_value="registry",
+    help="Show what a repository lacks or has of other content; without a name, images.yaml's own.",
+)
 @shard_option
 @click.option(
     "--max-disk", metavar="SIZE", help="How many shards it takes if none may need more, such as 14GB."
@@ -33,6 +40,7 @@ def list(
     selectors: tuple[str, ...],
     skip: tuple[str, ...],
     excluded: bool,
+    stale: str | None,
     shard: str | None,
     max_disk: str | None,
     as_json: bool,
@@ -42,6 +50,9 @@ def list(
     SELECTOR is a glob over identifiers and tags, such as '1.16.2-*'; without one, every cell is shown.
     """
     cells = take_shard(select(project.plan.cells, selectors, skip, project.plan.excluded), shard)
+    if stale is not None:
+        _stale(project, cells, stale, as_json)
+        return
     shards = shards_for(cells, parse_size(max_disk)) if max_disk is not None else ()
     warnings = project_warnings(project, cells)
     if not as_json:
@@ -58,6 +69,25 @@ def list(
         click.echo(_exclusions(project.plan.excluded), nl=False)
     else:
         click.echo(_table(cells), nl=False)
+
+
+def _stale(project: Project, cells: Sequence[Cell], text: str, as_json: bool) -> None:
+    from ortimg.publishing.changed import in_registry, repository_of  # asks a registry
+
+    rows = in_registry(project, cells, repository_of(project, text))
+    if as_json:
+        data = [
+            {"identifier": row.cell.identifier, "stale": row.stale, "digest": row.digest, "tier": row.tier}
+            for row in rows
+        ]
+        click.echo(json.dumps({"schema": SCHEMA, "cells": data}))
+        return
+    width = max((len(row.cell.identifier) for row in rows), default=0)
+    for row in rows:
+        if row.stale is not None:
+            click.echo(f"{row.cell.identifier:{width}}  {row.stale}")
+    stale = sum(row.stale is not None for row in rows)
+    click.echo(f"{stale} stale, {len(rows) - stale} up to date", err=True)
 
 
 def as_data(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -144,6 +144,22 @@ def run(
         fetch_seconds=fetched_at - began,
         unit_seconds=factory.timing.units,
     )
+
+
+def with_kept(
+    cells: Sequence[Cell], kept: Mapping[str, CellResult], make: Callable[[Sequence[Cell]], Report]
+) -> Report:
+    """The report of a build of `cells` without those in `kept`, which stand in it as they are."""
+    todo = [cell for cell in cells if cell.identifier not in kept]
+    if not todo and kept:
+        rows = tuple(kept[cell.identifier] for cell in cells)
+        return Report(results=rows, exit_code=ExitCode.DONE, seconds=0.0, fetch_seconds=0.0, unit_seconds=0.0)
+    report = make(todo)
+    made = {row.identifier: row for row in report.results}
+    found = [kept.get(cell.identifier) or made.get(cell.identifier) for cell in cells]
+    results = [row for row in found if row is not None]
+    interrupted = report.exit_code is ExitCode.INTERRUPTED
+    return msgspec.structs.replace(report, results=tuple(results), exit_code=exit_code(results, interrupted))
 
 
 def write_files(project: Project) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ortimg.core.model import Cell, Tier
-from ortimg.errors import ExitCode
+from ortimg.errors import ConfigError, ExitCode
 from ortimg.factory.result import CellResult, Outcome
 from ortimg.factory.run import Report
 from ortimg.project import Project
@@ -44,6 +44,14 @@ def push_built(
     return pushed
 
 
-def check_target(project: Project, prefix: str | None) -> None:
-    """Raises ConfigError where nothing says which registry; asked before anything is built."""
+def check_target(project: Project, prefix: str | None, available: bool) -> None:
+    """Raises ConfigError where nothing says which registry, or what is to be pushed depends on the weather.
+
+    Asked before anything is built.
+    """
+    if available:
+        raise ConfigError(
+            "--available and --push are two different wishes: what is published must not depend on luck",
+            hint="Leave out --available, and select the cells with globs or --skip.",
+        )
     repositories(project.plan.repository, [prefix] if prefix else [])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, cast
@@ -25,7 +25,8 @@ from ortimg.publishing.compression import Compression, Packing, method, packing_
 from ortimg.publishing.couriers import Couriers
 from ortimg.publishing.memory import Memory, Repacked
 from ortimg.publishing.result import Traffic
-from ortimg.publishing.saved import Layer, Saved, SavedImage
+from ortimg.publishing.saved import Layer, Saved, SavedImage, full_name
+from ortimg.publishing.store import ContentStore
 from ortimg.registry.client import Repository
 from ortimg.registry.errors import Denied
 from ortimg.registry.model import Descriptor
@@ -36,6 +37,7 @@ _UPLOADS = 3  # at a time: so many layers, and two more, take disk on their way
 _WORTH_A_MOUNT = 1 << 20  # bytes: below, an upload is as quick
 _GRACE = 3.0  # seconds for uploads to end after an interrupt
 _CHUNK = 1 << 20
+_GONE = "a layer is in the engine's store no more: another program removed its image"
 
 
 class Carrier:
@@ -57,8 +59,10 @@ class Carrier:
         self.faults: dict[str, OrtimgError] = {}  # by layer, as the engine calls it
         self.traffic = Traffic()
 
-    def carry(self, references: Sequence[str], targets: Sequence[Repository]) -> dict[str, SavedImage]:
-        """Bring the layers of images to `targets`; gives the images by reference.
+    def carry(self, wanted: Mapping[str, str | None], targets: Sequence[Repository]) -> dict[str, SavedImage]:
+        """Bring the layers of images to `targets`; gives the images by their full names.
+
+        `wanted`: reference → digest of the manifest, where the engine knows it.
 
         Raises `Denied` and `Unreachable` where it is of no use to go on, EnvironmentFault (engine, disk) and
         `StoppedTransfer`. Other faults are kept in `faults`.
@@ -68,8 +72,10 @@ class Carrier:
         try:
             with self._cache.workdir() as spool:
                 on_layer = partial(self._layer, couriers, spool, targets)
-                with self._engine.saved(references) as tar:
-                    saved = Saved(tar, on_layer).read()
+                saved = self._from_store(wanted, on_layer)
+                if rest := [name for name in wanted if full_name(name) not in saved]:
+                    with self._engine.saved(rest) as tar:
+                        saved |= Saved(tar, on_layer).read()
                 couriers.finish()
         except BaseException as error:
             couriers.stop(_GRACE)
@@ -78,6 +84,28 @@ class Carrier:
             raise
         self._look_for_an_end()
         return saved
+
+    def _from_store(
+        self, wanted: Mapping[str, str | None], on_layer: Callable[[Layer], None]
+    ) -> dict[str, SavedImage]:
+        """Those of the images that the engine's store has whole, as files that can be read here."""
+        store = ContentStore.of(self._engine)
+        if store is None:
+            return {}
+        found = {
+            full_name(name): image
+            for name, digest in wanted.items()
+            if digest is not None and (image := store.image(digest)) is not None
+        }
+        for layer in {layer.digest: layer for image in found.values() for layer in image.layers}.values():
+            path = store.path(layer.digest)
+            if path is None:
+                raise EnvironmentFault(_GONE, "build it again")
+            with path.open("rb") as file:
+                head = file.read(512)
+                file.seek(0)
+                on_layer(Layer(digest=layer.digest, size=layer.size, head=head, data=file, path=path))
+        return found
 
     def _look_for_an_end(self) -> None:
         if self._cancel.is_set():
@@ -96,7 +124,12 @@ class Carrier:
             except OrtimgError as error:
                 self._fault(layer.digest, error)
                 return
-        if lacking:
+        if lacking and packing is None and layer.path is not None:
+            descriptor = self.moved[layer.digest]
+            self._table.start(_short(layer.digest))
+            job = partial(self._upload, layer.digest, descriptor, layer.path, lacking, targets, keep=True)
+            couriers.give(layer.digest, job)
+        elif lacking:
             path = spool / layer.digest.removeprefix("sha256:")
             self.moved[layer.digest] = moved = self._write(layer, now, packing, path)
             job = partial(self._upload, layer.digest, moved, path, lacking, targets)
@@ -166,6 +199,7 @@ class Carrier:
         path: Path,
         lacking: Sequence[Repository],
         targets: Sequence[Repository],
+        keep: bool = False,
     ) -> None:
         row = _short(name)
 
@@ -181,8 +215,12 @@ class Carrier:
         except OrtimgError as error:
             self._table.finish(row, "failed", error.message)
             self._fault(name, error)
+        except OSError as error:
+            self._table.finish(row, "failed", _GONE)
+            self._fault(name, EnvironmentFault(f"{_GONE}: {error.strerror}", "build it again"))
         finally:
-            path.unlink(missing_ok=True)
+            if not keep:
+                path.unlink(missing_ok=True)
 
     def _fault(self, layer: str, error: OrtimgError) -> None:
         """One layer's fault fails the images that have it; not let in, or not answered, is the end of all."""

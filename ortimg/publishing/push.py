@@ -161,7 +161,14 @@ class Push:
         wanted = {row.reference for row, _ in todo}
         targets = list(dict.fromkeys(target for _, target in todo))
         try:
-            return self._carrier.carry([row.reference for row in rows if row.reference in wanted], targets)
+            return self._carrier.carry(
+                {
+                    row.reference: row.image.digest if row.image else None
+                    for row in rows
+                    if row.reference in wanted
+                },
+                targets,
+            )
         except OrtimgError as error:
             return error
 

@@ -10,6 +10,7 @@ import json
 import re
 import tarfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
@@ -26,12 +27,13 @@ _HINT = "see the engine's log, then run the same again"
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
-    """A layer that is passing; `data` must be read now or never."""
+    """A layer. Where it has no path it is passing: `data` must be read now or never."""
 
     digest: str
     size: int  # bytes
     head: bytes  # the first of them, which `data` gives again
     data: IO[bytes]
+    path: Path | None = None
 
 
 class SavedImage(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,19 +107,24 @@ class Saved:
         data = self._document(found.digest)
         if found.media_type not in INDEXES:
             return Manifest(digest=found.digest, media_type=found.media_type, data=data)
-        rows = [
-            row
-            for row in json.loads(data).get("manifests") or ()
-            if (row.get("platform") or {}).get("architecture") != "unknown"
-        ]
-        if len(rows) != 1:
-            raise EnvironmentFault(f"{found.digest} is an index of {len(rows)} images, not of one")
-        return self._manifest(Descriptor.parse(rows[0]))
+        return self._manifest(only_image(found.digest, data))
 
     def _document(self, digest: str) -> bytes:
         if digest not in self._documents:
             raise EnvironmentFault(f"{_BROKEN}: {digest} did not come", _HINT)
         return self._documents[digest]
+
+
+def only_image(digest: str, index: bytes) -> Descriptor:
+    """The one image of an index: ortimg's have no others, besides attestations. Raises EnvironmentFault."""
+    rows = [
+        row
+        for row in json.loads(index).get("manifests") or ()
+        if (row.get("platform") or {}).get("architecture") != "unknown"
+    ]
+    if len(rows) != 1:
+        raise EnvironmentFault(f"{digest} is an index of {len(rows)} images, not of one")
+    return Descriptor.parse(rows[0])
 
 
 def full_name(reference: str) -> str:

@@ -20,8 +20,13 @@ import pytest
 from real import ortimg
 from registries import PASSWORD, USER, Proxy, Registry, proxy, registry, repository
 
+from ortimg.core.model import Tier
 from ortimg.engine.client import Engine
 from ortimg.errors import ExitCode
+from ortimg.project import load_project
+from ortimg.publishing import run
+from ortimg.publishing.push import Wish
+from ortimg.publishing.store import ContentStore
 from ortimg.registry.client import Repository
 from ortimg.registry.labels import labels_of
 from ortimg.registry.model import Manifest
@@ -257,6 +262,21 @@ def test_layers_packed_anew_are_the_same_each_time(shop: Shop, compression: str)
     assert shop.repository.manifest(CELLS[0]) == manifest
 
 
+def test_an_engine_whose_store_cannot_be_read_hands_its_images_out(
+    images: Engine, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in shop.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(ContentStore, "of", lambda _engine: None)
+    project = load_project(shop.project)
+    report = run.push(project, project.plan.cells, Wish(tier=Tier.LOAD), prefixes=[shop.prefix])
+    assert report.exit_code is ExitCode.DONE
+    digests = [found.digest for cell in CELLS if (found := images.inspect(f"{REPOSITORY}:{cell}"))]
+    assert [shop.tags()[cell] for cell in CELLS] == digests
+    assert report.traffic.uploaded < 1.1 * HEAVY
+    assert nothing_is_left(shop)
+
+
 # Faults
 
 
@@ -309,7 +329,7 @@ def test_a_registry_that_goes_away(shop: Shop) -> None:
     shop.proxy.fail("POST", "uploads", status=500, then=lambda: shop.proxy.socket.close())
     done = shop.push("--retries", "1")
     assert done.returncode == ExitCode.ENVIRONMENT
-    assert "connection refused" in done.stdout
+    assert "connection " in done.stdout  # reset, then refused
     assert {*shop.tags().values()} == {None}
 
 
@@ -345,7 +365,7 @@ def test_a_full_disk(shop: Shop) -> None:
     shop.cache.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", shop.cache], check=True)
     try:
-        done = shop.push()
+        done = shop.push("--compression", "gzip")
     finally:
         subprocess.run(["umount", shop.cache], check=True)
     assert done.returncode == ExitCode.ENVIRONMENT
