@@ -48,6 +48,7 @@ _FILE = click.Path(path_type=Path)
     help="Your ONNX model: known to both? In images and roots it is run.",
 )
 @click.option("--shape", "shapes", multiple=True, metavar="NAME=1x3x8x8", help="Shape of one of its inputs.")
+@click.option("--allow-cpu", multiple=True, metavar="OP", help="An operator that may run on the CPU.")
 @click.option(
     "--provider",
     type=click.Choice(["cuda", "cpu"]),
@@ -70,6 +71,7 @@ def compare(
     options: tuple[str, ...],
     model: Path | None,
     shapes: tuple[str, ...],
+    allow_cpu: tuple[str, ...],
     provider: str | None,
     runs: int | None,
     timeout: int | None,
@@ -89,12 +91,18 @@ def compare(
     from ortimg.core.compare_report import as_data, as_text
     from ortimg.inputs.cache import Cache
 
-    question = Question(driver, gpus, programs, sources, options, model, shapes, provider, runs, timeout)
+    question = Question(
+        driver, gpus, programs, sources, options, model, shapes, allow_cpu, provider, runs, timeout
+    )
     tables = facts()
     question.check(tables)  # before gigabytes are read
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
     cache = Cache.default()
-    first, second = Targets(context.find_object(Path) or Path(), cache).both(old, new)
-    asked = answer(question, first, second, cache)
+    first, second = Targets(context.find_object(Path) or Path(), cache, say).both(old, new)
+    asked = answer(question, first, second, cache, say)
     found = compare_sides(first.side, second.side, asked, tables)
     click.echo(json.dumps(as_data(found)) if as_json else as_text(found), nl=as_json)
     context.exit(ExitCode.DONE if found.outcome is Outcome.DROP_IN else ExitCode.FAILED)

@@ -21,7 +21,7 @@ from ortimg.core.onnx_support import Stamp
 from ortimg.core.problems import quote
 from ortimg.data import read_host_facts, read_onnx_rows
 from ortimg.errors import ConfigError
-from ortimg.inputs.cache import Cache
+from ortimg.inputs.cache import Cache, Say
 from ortimg.measure.onnx_model import NotAModelError, read_stamp
 
 
@@ -36,6 +36,7 @@ class Question:
     options: tuple[str, ...] = ()
     model: Path | None = None
     shapes: tuple[str, ...] = ()
+    allow_cpu: tuple[str, ...] = ()
     provider: str | None = None
     runs: int | None = None
     timeout: int | None = None
@@ -50,8 +51,9 @@ class Question:
             for path in paths:
                 if not path.is_file():
                     raise ConfigError(f"there is no file {path}", hint=f"Give {what} a file.")
-        if self.model is None and (self.shapes or self.provider or self.runs or self.timeout):
-            raise ConfigError("--shape, --provider, --runs and --timeout go with --model")
+        of_a_run = (self.shapes, self.allow_cpu, self.provider, self.runs, self.timeout)
+        if self.model is None and any(of_a_run):
+            raise ConfigError("--shape, --allow-cpu, --provider, --runs and --timeout go with --model")
         _gpus(self.gpus)
         _programs(self.programs)
         _stamp(self.model)
@@ -70,7 +72,7 @@ def facts() -> Facts:
     )
 
 
-def answer(question: Question, old: Gathered, new: Gathered, cache: Cache) -> Asked:
+def answer(question: Question, old: Gathered, new: Gathered, cache: Cache, say: Say) -> Asked:
     """Reads programs, compiles sources, runs the model. Raises ConfigError and EnvironmentFault."""
     with ExitStack() as stack:
         before, after = (stack.enter_context(placed(one.headers, one.header_folder)) for one in (old, new))
@@ -85,7 +87,7 @@ def answer(question: Question, old: Gathered, new: Gathered, cache: Cache) -> As
         options=tuple(option.partition("=")[0] for option in question.options),
         model=question.model.name if question.model else None,
         stamp=_stamp(question.model),
-        runs=_runs(question, old, new, cache),
+        runs=_runs(question, old, new, cache, say),
     )
 
 
@@ -117,18 +119,20 @@ def _stamp(model: Path | None) -> Stamp | None:
         raise ConfigError(f"--model: {error}", hint="Give --model an ONNX file.") from None
 
 
-def _runs(question: Question, old: Gathered, new: Gathered, cache: Cache) -> tuple[Run, Run] | None:
+def _runs(question: Question, old: Gathered, new: Gathered, cache: Cache, say: Say) -> tuple[Run, Run] | None:
     if question.model is None or old.runs_at is None or new.runs_at is None:
         return None
     from ortimg.comparing.running import choose_provider, run_both
     from ortimg.verify.wish import Provider, RunWish
 
     provider, why = choose_provider(Provider(question.provider) if question.provider else None)
+    say(f"running {question.model.name} on both, on {provider.name}")
     options = tuple(option for option in question.options if "=" in option)
     wish = RunWish(
         model=question.model,
         shapes=question.shapes,
         options=options if provider is Provider.CUDA else (),
+        allow_cpu=question.allow_cpu if provider is Provider.CUDA else (),
         runs=question.runs,
         provider=provider,
     )

@@ -12,7 +12,7 @@ from ortimg.comparing import gather, image, libraries
 from ortimg.comparing.gather import Found
 from ortimg.engine.client import Engine
 from ortimg.errors import EnvironmentFault
-from ortimg.inputs.cache import Cache
+from ortimg.inputs.cache import Cache, Say
 from ortimg.measure import elf, fatbin
 
 _READERS: tuple[ModuleType, ...] = (gather, image, libraries, elf, fatbin)
@@ -20,7 +20,7 @@ _ORIGIN = "image"
 _FOLDER = "compare/"  # of the names in the cache
 
 
-def read_image(engine: Engine, reference: str, cache: Cache) -> Found:
+def read_image(engine: Engine, reference: str, cache: Cache, say: Say) -> Found:
     """Everything of the image `reference` that a comparison needs; nothing is run.
 
     It is kept under the image's id, as long as the modules that read it are the same.
@@ -38,6 +38,7 @@ def read_image(engine: Engine, reference: str, cache: Cache) -> Found:
             return msgspec.json.decode(cache.path(entry).read_bytes(), type=Found)
         except (OSError, msgspec.DecodeError):  # pruned meanwhile; of an older kind
             pass
+    say(f"reading {reference}, {there.packed_size / 1e9:.1f} GB as stored: this is kept for the next time")
     found = image.read_files(engine, reference, cache)
     _forget(engine, cache)
     with cache.workdir() as work:

@@ -15,7 +15,7 @@ from ortimg.core.model import Catalogue, Cell
 from ortimg.core.rules import Refusal, Rules
 from ortimg.data import read_catalogue
 from ortimg.errors import ConfigError
-from ortimg.inputs.cache import Cache
+from ortimg.inputs.cache import Cache, Say
 from ortimg.project import CONFIG_NAME, Project, load_project
 
 
@@ -30,10 +30,13 @@ class Gathered:
 
 
 class Targets:
-    """Reads the two words of the command line. `project`: a folder that may hold an images.yaml."""
+    """Reads the two words of the command line. `project`: a folder that may hold an images.yaml.
 
-    def __init__(self, project: Path, cache: Cache) -> None:
-        self._folder, self._cache = project, cache
+    `say` gets a line before what takes long.
+    """
+
+    def __init__(self, project: Path, cache: Cache, say: Say) -> None:
+        self._folder, self._cache, self._say = project, cache, say
 
     def both(self, old: str, new: str) -> tuple[Gathered, Gathered]:
         """Raises ConfigError for what cannot be meant, EnvironmentFault where an image is absent."""
@@ -78,7 +81,7 @@ class Targets:
         from ortimg.comparing.kept import read_image  # docker's SDK
         from ortimg.engine.client import Engine
 
-        found = read_image(Engine(), word, self._cache)
+        found = read_image(Engine(), word, self._cache, self._say)
         side = side_of(found, word, Source.IMAGE, self._catalogue.cuda_sets)
         return Gathered(side, found.headers, found.header_folder(), word)
 
