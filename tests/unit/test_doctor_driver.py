@@ -103,6 +103,16 @@ def test_drivers_against_the_cuda_that_is_there(version: str, cuda: str, verdict
     assert finding.machine is (verdict == "fail")
 
 
+def test_the_soname_of_cuda_11_is_not_its_version() -> None:
+    there = system(
+        library("/usr/local/cuda-11.8/lib64/libcudart.so.11.0"),
+        place=Place.IMAGE,
+        machine=Machine(driver=Driver("470.57.02")),
+    )
+    finding = one(driver(there), Check.DRIVER_OLD)
+    assert "CUDA 11.8 by minor-version compatibility" in finding.evidence
+
+
 def test_another_kernel_module_than_the_library() -> None:
     machine = Machine(driver=Driver("535.54.03"), gpus=(GpuSeen("T4"),), smi="", module="535.104.05")
     there = system(

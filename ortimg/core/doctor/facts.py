@@ -135,6 +135,11 @@ def cuda_of_folder(path: str) -> str | None:
 
 
 def file_version(library: LibraryFile) -> str | None:
-    """Version in the name of the real file (`libcudart.so.11.8.89`), else that of its CUDA folder."""
+    """Version in the name of the real file (`libcudart.so.11.8.89`), else that of its CUDA folder.
+
+    NVIDIA's wheels name files by their SONAME, which tells less: `libcudart.so.11.0` is that of every CUDA 11.
+    """
     number = library.real.rpartition(".so")[2].lstrip(".")
-    return number if number.count(".") >= 1 else cuda_of_folder(library.real)
+    if number.count(".") > 1:
+        return number
+    return cuda_of_folder(library.real) or (number if "." in number else None)
