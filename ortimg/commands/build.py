@@ -13,6 +13,7 @@ from ortimg.errors import ExitCode
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
 from ortimg.records.options import device_option
+from ortimg.resuming import Resumable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ortimg.factory.run import Report
 
 
-@click.command()
+@click.command(cls=Resumable)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
 @click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
 @click.option(
