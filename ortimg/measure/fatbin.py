@@ -156,6 +156,6 @@ def lz4_head(packed: bytes, length: int) -> bytes:
 
 
 def _zstd_head(packed: bytes, length: int) -> bytes:
-    import zstandard  # only for measuring (requirements/dev.txt)
+    import zstandard  # only where GPU code is packed with it
 
     return zstandard.ZstdDecompressor().stream_reader(packed).read(length)
