@@ -9,7 +9,8 @@ import msgspec
 from ortimg.core.compare_model import Finding, fail, ok, skipped, warning
 
 LIMIT = 1e-3  # largest relative error between the outputs of both sides
-SLOWER = 1.25  # from this ratio of the medians on, NEW is said to be slower
+SLOWER = 1.25  # from this ratio of the medians on, NEW is said to be slower,
+LEAST_MS = 0.1  # if it is by this much, in milliseconds: less is noise
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,12 +62,12 @@ def run_findings(old: Run, new: Run, model: str) -> Iterator[Finding]:
 def _latency(old: Run, new: Run, model: str, on: str) -> Finding:
     if not old.median_ms or not new.median_ms:
         return skipped("model.latency", f"{model} was not timed on both sides")
-    text = f"{model} {on}: median {old.median_ms:.2f} → {new.median_ms:.2f} ms"
+    text = f"{model} {on}: median {old.median_ms:.3g} → {new.median_ms:.3g} ms"
     if old.p95_ms is not None and new.p95_ms is not None:
-        text += f", P95 {old.p95_ms:.2f} → {new.p95_ms:.2f} ms"
+        text += f", P95 {old.p95_ms:.3g} → {new.p95_ms:.3g} ms"
     if old.first_ms is not None and new.first_ms is not None:
-        text += f", first run {old.first_ms:.0f} → {new.first_ms:.0f} ms"
-    if new.median_ms > SLOWER * old.median_ms:
+        text += f", first run {old.first_ms:.3g} → {new.first_ms:.3g} ms"
+    if new.median_ms > max(SLOWER * old.median_ms, old.median_ms + LEAST_MS):
         return warning(
             "model.latency", f"{text}: slower", "measure it with `ortimg bench` on a quiet machine"
         )

@@ -372,6 +372,7 @@ def test_a_model_that_was_run() -> None:
     assert judged(run(), run(worst=float("inf"))) == [("model.outputs", Verdict.FAIL), fast]
     assert judged(run(), run()) == [("model.outputs", Verdict.SKIPPED), fast]
     assert judged(run(), run(worst=0.0, median_ms=3.0))[1] == ("model.latency", Verdict.WARNING)
+    assert judged(run(median_ms=0.01), run(worst=0.0, median_ms=0.02))[1] == fast  # noise
     assert judged(run(), Run(provider="CPU", fault="x")) == [("model.run", Verdict.FAIL)]
     assert judged(Run(provider="CPU", fault="x"), run()) == [("model.run", Verdict.WARNING)]
     assert judged(Run(provider="CPU", fault="x"), Run(provider="CPU", fault="y")) == [
@@ -385,7 +386,7 @@ def test_a_run_on_the_cpu_for_want_of_a_gpu_says_so() -> None:
     found = between(side(), side(), model="m", stamp=stamp, runs=(run(), run(worst=0.0, why=why)))
     assert "on CPU, for want of a GPU here" in finding(found, "model.outputs").evidence
     text = finding(found, "model.latency").evidence
-    assert "median 2.00 → 2.00 ms, P95 3.00 → 3.00 ms, first run 10 → 10 ms" in text
+    assert "median 2 → 2 ms, P95 3 → 3 ms, first run 10 → 10 ms" in text
 
 
 # the whole
