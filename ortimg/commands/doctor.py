@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
@@ -186,7 +185,8 @@ def _diagnose(target: str | None, wish: Wish) -> DoctorReport:
         _name(target, wish, snapshot.place, named), found, advice, verified.findings if verified else ()
     )
     if verified is None:
-        return report
+        unsure = any(one.check is Check.VERIFIER for one in found) and report.verdict is Verdict.PASS
+        return msgspec.structs.replace(report, verdict=Verdict.ENVIRONMENT) if unsure else report
     if verified.verdict is Verdict.ENVIRONMENT and report.verdict is Verdict.PASS:
         report = msgspec.structs.replace(report, verdict=Verdict.ENVIRONMENT)
     return msgspec.structs.replace(report, tier=Tier.STATIC)
@@ -257,7 +257,7 @@ def _inputs(wish: Wish, snapshot: Snapshot, loader: object) -> Iterator[Found]:
         from ortimg.core.doctor.program import check_program
         from ortimg.doctor.files import read_elf
 
-        elf = read_elf(wish.program)
+        elf = read_elf(wish.program) if wish.program.is_file() else None
         if elf is None:
             raise ConfigError(f"{wish.program} is no ELF program or library", hint="Name the compiled file.")
         yield from check_program(str(wish.program), elf, snapshot, loader, read_catalogue().releases)
@@ -274,7 +274,7 @@ def _inputs(wish: Wish, snapshot: Snapshot, loader: object) -> Iterator[Found]:
 def _options(wish: Wish, snapshot: Snapshot, loader: object) -> Iterator[Found]:
     from ortimg.core.doctor.devices import check_devices
     from ortimg.core.doctor.loader import Loader
-    from ortimg.core.doctor.options import check_options, parse_options, split_option
+    from ortimg.core.doctor.options import check_options, is_whole, parse_options, split_option
     from ortimg.core.doctor.ort import cores, version_of
 
     assert isinstance(loader, Loader)
@@ -282,7 +282,7 @@ def _options(wish: Wish, snapshot: Snapshot, loader: object) -> Iterator[Found]:
     pairs = [split_option(word) for word in wish.options]
     there = cores(snapshot, loader)
     gpus = snapshot.machine.gpus if snapshot.place.runs else None
-    device = next((int(value) for key, value in pairs if key == "device_id" and value.isdecimal()), None)
+    device = next((int(value) for key, value in pairs if key == "device_id" and is_whole(value)), None)
     chosen = gpus[device or 0] if gpus and (device or 0) < len(gpus) else None
     yield from check_options(
         pairs, known, version_of(there[0]) if there else None, chosen.memory if chosen else 0
@@ -291,11 +291,16 @@ def _options(wish: Wish, snapshot: Snapshot, loader: object) -> Iterator[Found]:
         yield from check_devices(snapshot.environment, gpus, snapshot.place, device)
 
 
-def _read_log(name: str) -> LogReader:
+def _reader() -> LogReader:
     from ortimg.core.doctor.log import LogReader, parse_faults
+
+    return LogReader(parse_faults((files("ortimg.data") / "log-faults.yaml").read_bytes()))
+
+
+def _read_log(name: str) -> LogReader:
     from ortimg.doctor.log_file import pieces_of
 
-    reader = LogReader(parse_faults((files("ortimg.data") / "log-faults.yaml").read_bytes()))
+    reader = _reader()
     for piece in pieces_of(name):
         reader.read(piece)
     return reader
@@ -318,13 +323,15 @@ def _log_findings(
 
 def _run(wish: Wish, snapshot: Snapshot, loader: object, drivers: Drivers) -> Iterator[Found]:
     from ortimg.core.doctor.ending import check_ending
+    from ortimg.doctor.log_file import clean_pieces
     from ortimg.doctor.running import run_watched
 
-    with tempfile.TemporaryDirectory(prefix="ortimg-doctor-") as folder:
-        output = Path(folder) / "output"
-        ending = run_watched(wish.run, wish.seconds, output)
-        said = output.read_bytes().strip()
-        reader = _read_log(str(output)) if said else None
+    ending, said = run_watched(wish.run, wish.seconds)
+    reader: LogReader | None = None
+    if said.strip():
+        reader = _reader()
+        for piece in clean_pieces(said):
+            reader.read(piece)
     mixed = reader is not None and (reader.saw("cpu-and-cuda-nodes") or reader.saw("nodes-not-on-cuda"))
     yield from check_ending(ending, mixed)
     if reader is not None:
@@ -385,7 +392,7 @@ def _words(report: DoctorReport) -> str:
         {
             Verdict.PASS: "  no fault found",
             Verdict.FAIL: f"  {faults} fault{'s' if faults != 1 else ''} found",
-            Verdict.ENVIRONMENT: "  this machine is at fault, not ONNX Runtime or the image",
+            Verdict.ENVIRONMENT: "  this machine is at fault or cannot tell, not ONNX Runtime or the image",
         }[report.verdict]
     )
     return "\n".join(lines)

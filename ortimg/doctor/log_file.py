@@ -69,6 +69,13 @@ def _pieces(stream: BinaryIO, name: str) -> Iterator[str]:
         yield _clean(left)
 
 
+def clean_pieces(raw: bytes) -> Iterator[str]:
+    """Pieces of whole lines of what a program wrote."""
+    lines = raw.decode("utf-8", "replace").splitlines(keepends=True)
+    for start in range(0, len(lines), 10_000):
+        yield _clean("".join(lines[start : start + 10_000]))
+
+
 def _read(stream: BinaryIO) -> bytes:
     """A piece; less of it from a pipe, as it comes."""
     raw = stream.read1(_PIECE) if hasattr(stream, "read1") else stream.read(_PIECE)

@@ -9,53 +9,86 @@ import re
 import shlex
 import signal
 import subprocess
-import tempfile
+import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from ortimg.core.doctor.ending import Ending
 from ortimg.core.doctor.facts import FAMILY
+from ortimg.core.doctor.findings import printable
 from ortimg.doctor.targets import mapped_files
 from ortimg.errors import ConfigError
 
 _ADOPT = 36  # PR_SET_CHILD_SUBREAPER: what leaves its parent becomes our child, prctl(2)
 _SHOWN = 300  # letters of the last line
+_CHUNK = 1 << 16
+_FIRST, _LAST = 1 << 23, 1 << 20  # bytes of a stream that are kept
+_LINGER = 2  # seconds
 
 
-def run_watched(command: Sequence[str], seconds: float, output: Path) -> Ending:
-    """Both of its streams go to the file `output`. Raises ConfigError where it cannot be started."""
+class _Kept(threading.Thread):
+    """Reads what a program writes, to its end: the first and the last of it are kept."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._stream = stream
+        self._first = bytearray()
+        self._last: deque[bytes] = deque(maxlen=_LAST // _CHUNK)
+        self.start()
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while piece := os.read(self._stream.fileno(), _CHUNK):
+                room = _FIRST - len(self._first)
+                self._first += piece[:room]
+                if len(piece) > room:
+                    self._last.append(piece[room:])
+
+    def content(self) -> bytes:
+        self.join(_LINGER)  # what went on in the background may keep it open
+        return bytes(self._first) + b"".join(self._last)
+
+
+def run_watched(command: Sequence[str], seconds: float) -> tuple[Ending, bytes]:
+    """How it ended, and what it wrote. Raises ConfigError where it cannot be started."""
     words = shlex.join(command)
     words = words if len(words) <= 80 else f"{words[:77]}..."
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
-    with output.open("wb") as out, tempfile.TemporaryFile() as err:
-        try:
-            process = subprocess.Popen(
-                list(command), stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
-            )
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            raise ConfigError(
-                f"{command[0]} cannot be run: {why}", hint="Write it as --run -- PROGRAM ARGUMENT…"
-            ) from None
-        threads: tuple[str, ...] = ()
-        mapped: tuple[str, ...] = ()
-        try:
-            status: int | None = process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            status = None
-            threads, mapped = _where(process.pid)
-        finally:
-            if process.poll() is None:
-                _end(process)
-        err.seek(0)
-        said = err.read()
-        out.write(said)
+    try:
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(
+            f"{printable(command[0])} cannot be run: {why}", hint="Write it as --run -- PROGRAM ARGUMENT…"
+        ) from None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    out, err = _Kept(process.stdout), _Kept(process.stderr)
+    threads: tuple[str, ...] = ()
+    mapped: tuple[str, ...] = ()
+    try:
+        status: int | None = process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        status = None
+        threads, mapped = _where(process.pid)
+    finally:
+        if process.poll() is None:
+            _end(process)
+    said, errors = out.content(), err.content()
     if status is not None and status < 0:
         status = 128 - status
-    return Ending(words, status, _last(said) or _last(output.read_bytes()[-65536:]), seconds, threads, mapped)
+    ending = Ending(words, status, _last(errors) or _last(said), seconds, threads, mapped)
+    return ending, said + b"\n" + errors
 
 
 def _last(raw: bytes) -> str:

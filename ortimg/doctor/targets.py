@@ -73,8 +73,14 @@ def mapped_files(maps: str) -> tuple[str, ...]:
 def a_root(folder: Path, machine: Machine) -> Snapshot:
     """An unpacked root file system."""
     files = LocalFiles(folder)
-    if not files.names("/"):
+    names = files.names("/")
+    if not names:
         raise ConfigError(f"{folder} is empty or cannot be read", hint="Name a whole unpacked root.")
+    if not {"etc", "lib", "lib64", "opt", "usr"} & {*names}:
+        raise ConfigError(
+            f"{folder} is no root file system: it has neither usr nor lib nor opt nor etc",
+            hint="Name a whole unpacked root.",
+        )
     return gather(files, None, Place.ROOT, machine)
 
 

@@ -111,6 +111,18 @@ def test_a_hang_is_named_and_leaves_no_process(tmp_path: Path) -> None:
     assert not [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()]
 
 
+def test_a_program_that_writes_without_end_fills_no_disk() -> None:
+    done = doctor("--timeout", "1", "--run", "--", "yes", "the words")
+    assert done.exit_code == 1
+    assert "last line: the words" in done.stdout
+
+
+def test_an_environment_that_is_no_text_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", os.fsdecode(b"/\xff\x07"))
+    done = doctor("--here", "--json", "--option", "device_id=0")
+    assert "LD_LIBRARY_PATH names /\N{REPLACEMENT CHARACTER}" in done.stdout
+
+
 def test_an_interrupt_ends_the_program_too(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = [sys.executable, "-m", "ortimg", "doctor", "--run", "--", "sh", "-c"]
@@ -134,6 +146,7 @@ def test_an_interrupt_ends_the_program_too(tmp_path: Path) -> None:
         (("one", "two"), "one TARGET at a time"),
         (("",), "an empty TARGET"),
         (("./never",), "is not there"),
+        (("/proc",), "is no root file system"),
         (("/etc/passwd",), "is no folder"),
         (("--pid", "4194304"), "cannot be seen"),
         (("--log", "/never"), "cannot be read"),

@@ -75,6 +75,8 @@ def test_copies_in_the_compute_stream_are_safe(value: str) -> None:
         ("cudnn_conv_algo_search=FAST", "fail", "EXHAUSTIVE, HEURISTIC, DEFAULT"),
         ("cudnn_conv_algo_search=1", "ok", "HEURISTIC"),
         ("device_id=-1", "fail", "whole number from 0 on"),
+        ("device_id=٣", "fail", "whole number from 0 on"),
+        ("device_id=99999999999999999999", "fail", "whole number from 0 on"),
         ("use_tf32=yes", "fail", "0 or 1"),
         ("user_compute_stream=12345", "fail", "inside a running program"),
         ("arena_extend_strategy=kNextPowerOfTwo", "warning", "doubles the one before"),

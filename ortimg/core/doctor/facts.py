@@ -137,7 +137,7 @@ def cuda_of_folder(path: str) -> str | None:
 def file_version(library: LibraryFile) -> str | None:
     """Version in the name of the real file (`libcudart.so.11.8.89`), else that of its CUDA folder.
 
-    NVIDIA's wheels name files by their SONAME, which tells less: `libcudart.so.11.0` is that of every CUDA 11.
+    NVIDIA's wheels name files by their SONAME, which tells less: every CUDA 11 has `libcudart.so.11.0`.
     """
     number = library.real.rpartition(".so")[2].lstrip(".")
     if number.count(".") > 1:

@@ -105,6 +105,12 @@ def parse_advice(raw: bytes) -> dict[Check, Advice]:
     return advice
 
 
+def printable(text: str) -> str:
+    """`text` without control characters and bytes that are no UTF-8: logs and environments hold anything."""
+    whole = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in whole)
+
+
 def make_report(
     target: str, found: Iterable[Found], advice: Mapping[Check, Advice], verified: Sequence[Finding] = ()
 ) -> DoctorReport:
@@ -114,8 +120,8 @@ def make_report(
         Diagnosis(
             check=one.name,
             verdict=one.verdict,
-            evidence=one.evidence,
-            cure=None if one.verdict is FindingVerdict.OK else one.cure or advice[one.check].cure,
+            evidence=printable(one.evidence),
+            cure=None if one.verdict is FindingVerdict.OK else printable(one.cure or advice[one.check].cure),
             machine=one.machine or msgspec.UNSET,
         )
         for one in dict.fromkeys(found)
@@ -131,4 +137,4 @@ def make_report(
         verdict = Verdict.FAIL
     else:
         verdict = Verdict.ENVIRONMENT if faults else Verdict.PASS
-    return DoctorReport(target=target, verdict=verdict, findings=tuple(rows))
+    return DoctorReport(target=printable(target), verdict=verdict, findings=tuple(rows))

@@ -99,7 +99,7 @@ def _value(row: CudaOption, value: str, memory: int) -> Found:
         case Kind.CHOICE:
             return _choice(row, value)
         case Kind.INTEGER:
-            if value.isdecimal() and int(value) <= _SIGNED_MAX:
+            if is_whole(value):
                 return ok(Check.OPTION_VALUE, f"{row.name}={value}")
             return fail(Check.OPTION_VALUE, f"{row.name}={quote(value)}: it is a whole number from 0 on")
         case Kind.POINTER:
@@ -110,12 +110,17 @@ def _value(row: CudaOption, value: str, memory: int) -> Found:
             )
 
 
+def is_whole(value: str) -> bool:
+    """Whether it is a number that an option of a whole number takes."""
+    return value.isascii() and value.isdecimal() and len(value) < 20 and int(value) <= _SIGNED_MAX
+
+
 def read_bytes(value: str) -> int | None:
     """`4294967296`, `4G`, `512MiB` in bytes; None: it is none of these."""
     text = value.strip()
     digits = text.rstrip("KMGTkmgtiB")
     unit = text[len(digits) :].upper().removesuffix("B").removesuffix("I")
-    if not digits.isdecimal() or (text != digits and unit not in _UNITS):
+    if not (digits.isascii() and digits.isdecimal()) or (text != digits and unit not in _UNITS):
         return None
     return int(digits) * _UNITS.get(unit, 1)
 
@@ -134,7 +139,7 @@ def _bytes(row: CudaOption, value: str, memory: int) -> Found:
     number = read_bytes(value)
     if number is None or number == 0 or number > _UNLIMITED:
         return fail(Check.OPTION_MEMORY, f"{row.name}={quote(value)}: it is a number of bytes from 1 on")
-    if not value.isdecimal():
+    if not (value.isascii() and value.isdecimal()):
         return fail(
             Check.OPTION_MEMORY,
             f"{row.name}={value}: ONNX Runtime takes plain bytes only (ortimg's own commands know units)",
