@@ -228,15 +228,13 @@ class Engine:
             self._ask(lambda: container.remove(force=True, v=True))
 
     @contextmanager
-    def saved(self, references: Sequence[str]) -> Iterator[tarfile.TarFile]:
-        """`docker save`: images as one OCI layout in a tar, to be read once; what they share is in it once.
+    def saved(self, references: Sequence[str]) -> Iterator[Iterator[bytes]]:
+        """`docker save`: images as one OCI layout in a tar, in pieces; what they share is in it once.
 
         Raises EnvironmentFault where the engine breaks off, CheckFailed where it has no such image.
         """
         from docker.errors import APIError
         from requests.exceptions import RequestException
-
-        from ortimg.engine.tar_stream import open_tar
 
         # The SDK's own get_image() takes one name.
         api = self._docker.api
@@ -257,8 +255,7 @@ class Engine:
                 api._raise_for_status(answer)
             except APIError as error:
                 raise CheckFailed(f"the engine does not hand out an image: {error.explanation}") from error
-            with open_tar(chunks()) as tar:
-                yield tar
+            yield chunks()
 
     def import_root(self, tar: Path, reference: str, changes: Sequence[str] = ()) -> Image:
         """Makes a one-layer image of a root file system's tar file, which is streamed.

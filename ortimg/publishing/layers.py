@@ -74,8 +74,8 @@ class Carrier:
                 on_layer = partial(self._layer, couriers, spool, targets)
                 saved = self._from_store(wanted, on_layer)
                 if rest := [name for name in wanted if full_name(name) not in saved]:
-                    with self._engine.saved(rest) as tar:
-                        saved |= Saved(tar, on_layer).read()
+                    with self._engine.saved(rest) as chunks:
+                        saved |= Saved(chunks, on_layer).read()
                 couriers.finish()
         except BaseException as error:
             couriers.stop(_GRACE)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
 from ortimg.core.mirrors import Reference
+from ortimg.engine.tar_stream import open_tar
 from ortimg.errors import EnvironmentFault
 from ortimg.registry.model import INDEXES, Descriptor, Manifest, digest_of
 
@@ -48,8 +49,8 @@ class SavedImage(msgspec.Struct, frozen=True, kw_only=True):
 class Saved:
     """Reads one stream. `on_layer` is called with each layer on its way."""
 
-    def __init__(self, tar: tarfile.TarFile, on_layer: Callable[[Layer], None]) -> None:
-        self._tar, self._on_layer = tar, on_layer
+    def __init__(self, chunks: Iterable[bytes], on_layer: Callable[[Layer], None]) -> None:
+        self._chunks, self._on_layer = chunks, on_layer
         self._documents: dict[str, bytes] = {}
         self._index: dict[str, Any] | None = None
 
@@ -59,16 +60,17 @@ class Saved:
         Raises EnvironmentFault where the stream is not whole, or not what its digests say.
         """
         try:
-            for member in self._tar:
-                self._take(member)
+            with open_tar(self._chunks) as tar:
+                for member in tar:
+                    self._take(tar, member)
         except (tarfile.TarError, EOFError) as error:
             raise EnvironmentFault(f"{_BROKEN}: {error}", _HINT) from error
         if self._index is None:
             raise EnvironmentFault(f"{_BROKEN}: no index came", _HINT)
         return dict(self._images(self._index))
 
-    def _take(self, member: tarfile.TarInfo) -> None:
-        data = self._tar.extractfile(member) if member.isfile() else None
+    def _take(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        data = tar.extractfile(member) if member.isfile() else None
         if data is None:
             return
         if member.name == "index.json":
