@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ortimg.core.problems import quote
+from ortimg.engine.answers import require_success
 from ortimg.engine.info import unanswered
 from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault
 
@@ -267,11 +268,12 @@ class Engine:
             # An iterator, not the file: for a file requests sends plain bytes under docker-py's own header
             # "Transfer-Encoding: chunked", which the engine refuses ("chunked line ends with bare LF").
             chunks = iter(lambda: stream.read(_CHUNK), b"")
-            self._ask(
+            answer = self._ask(
                 lambda: self._docker.api.import_image_from_stream(
                     chunks, repository=name, tag=tag, changes=list(changes)
                 )
             )
+        require_success(str(answer or ""), f"import {tar.name}")
         image = self.inspect(reference)
         if image is None:
             raise EnvironmentFault(f"the engine took {tar.name} and has no image {reference}", "see its log")
