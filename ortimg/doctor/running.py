@@ -14,6 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 from ortimg.core.doctor.ending import Ending
@@ -32,8 +33,9 @@ _LINGER = 2  # seconds
 class _Kept(threading.Thread):
     """Reads what a program writes, to its end: the first and the last of it are kept."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes] | None) -> None:
         super().__init__(daemon=True)
+        assert stream is not None
         self._stream = stream
         self._first = bytearray()
         self._last: deque[bytes] = deque(maxlen=_LAST // _CHUNK)
@@ -52,12 +54,34 @@ class _Kept(threading.Thread):
         return bytes(self._first) + b"".join(self._last)
 
 
+class _Held:
+    """Ctrl-C and SIGTERM wait: between a fork and its end in Popen they would leave the program behind."""
+
+    _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self._came: list[int] = []
+        main = threading.current_thread() is threading.main_thread()
+        self._before = {one: signal.signal(one, self._note) for one in self._SIGNALS} if main else {}
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._came.append(number)
+
+    def release(self) -> None:
+        """From here on they act again; KeyboardInterrupt where one came."""
+        for number, handler in self._before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if self._came:
+            raise KeyboardInterrupt
+
+
 def run_watched(command: Sequence[str], seconds: float) -> tuple[Ending, bytes]:
     """How it ended, and what it wrote. Raises ConfigError where it cannot be started."""
     words = shlex.join(command)
     words = words if len(words) <= 80 else f"{words[:77]}..."
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
+    held = _Held()
     try:
         process = subprocess.Popen(
             list(command),
@@ -67,16 +91,16 @@ def run_watched(command: Sequence[str], seconds: float) -> tuple[Ending, bytes]:
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
+        held.release()
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(
             f"{printable(command[0])} cannot be run: {why}", hint="Write it as --run -- PROGRAM ARGUMENT…"
         ) from None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    out, err = _Kept(process.stdout), _Kept(process.stderr)
     threads: tuple[str, ...] = ()
     mapped: tuple[str, ...] = ()
     try:
+        held.release()
+        out, err = _Kept(process.stdout), _Kept(process.stderr)
         status: int | None = process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
         status = None
