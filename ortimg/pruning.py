@@ -15,14 +15,25 @@ from ortimg.errors import EnvironmentFault
 from ortimg.factory.run import TOOLS_REQUIREMENTS
 from ortimg.factory.stale import (
     StaleImage,
+    Wanted,
     cell_images,
     is_stale_record,
     stale_records,
     stale_units,
     wanted_images,
 )
+from ortimg.factory.stores import HANDED, layout_references, layouts_of
 from ortimg.inputs.cache import Cache
-from ortimg.inputs.stale import busy, extras, leftovers, nameless_blobs, needed, remove, stale_entries
+from ortimg.inputs.stale import (
+    busy,
+    extras,
+    folder_row,
+    leftovers,
+    nameless_blobs,
+    needed,
+    remove,
+    stale_entries,
+)
 from ortimg.project import Project
 from ortimg.rendering import build_context, render_project
 
@@ -116,17 +127,43 @@ def prune(needs: Needs, cache: Cache, engine: Engine, scope: Scope) -> Report:
         removed, kept = _prune_engine(engine, stale, scope)
     except EnvironmentFault as error:
         fault = error.message
+    removed += _prune_layouts(needs, cache, scope, tools)
     removed += _prune_cache(needs, cache, scope, tools)
     return Report(removed=tuple(removed), kept=tuple(kept), engine_fault=fault, dry_run=scope.dry_run)
 
 
 def _images(needs: Needs, cache: Cache, engine: Engine, scope: Scope, tools: str | None) -> list[StaleImage]:
-    sha256 = hashlib.sha256((tools or "").encode()).hexdigest()
-    wanted = wanted_images(needs.cells, needs.files, build_context(needs.files), cache, needs.lock, sha256)
+    wanted = _wanted(needs, cache, tools)
     stale = [*stale_units(engine, wanted, scope.units)]
     if scope.images and needs.repository is not None:
         stale += cell_images(engine, needs.repository)
     return stale
+
+
+def _wanted(needs: Needs, cache: Cache, tools: str | None) -> Wanted:
+    sha256 = hashlib.sha256((tools or "").encode()).hexdigest()
+    return wanted_images(needs.cells, needs.files, build_context(needs.files), cache, needs.lock, sha256)
+
+
+def _prune_layouts(needs: Needs, cache: Cache, scope: Scope, tools: str | None) -> list[Removed]:
+    """Units that are kept as OCI layouts for builders elsewhere, and images that were handed to them."""
+    folder = layouts_of(cache)
+    if not folder.is_dir():
+        return []
+    wanted = _wanted(needs, cache, tools)
+    rows = [
+        folder_row(cache, path, "asked for" if scope.units else "no cell of images.yaml needs it")
+        for reference, path in layout_references(folder)
+        if scope.units or reference not in wanted
+    ]
+    rows += [
+        folder_row(cache, path, "left by a run that was killed") for path in folder.glob(".unfinished-*")
+    ]
+    if scope.units and (folder / HANDED).is_dir():
+        rows.append(folder_row(cache, folder / HANDED, "asked for"))
+    if not scope.dry_run:
+        remove(cache, rows)
+    return [Removed(kind="cache", name=row.name, bytes=row.size, reason=row.reason) for row in rows]
 
 
 def _prune_engine(

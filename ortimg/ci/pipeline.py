@@ -123,7 +123,7 @@ def pipeline(wish: Wish, repository: str, cells: Sequence[Cell]) -> str:
         "repository": target or "",
         "units": f" --units {target}-units" if target and host != HUB else "",
         "prefix": f" --registry-prefix {wish.registry_prefix}" if wish.registry_prefix else "",
-        "changed": "",
+        "changed": ' --changed-since "$REPOSITORY"' if target else "",
         "user": user,
         "token": token,
         "own_token": own,

@@ -24,12 +24,18 @@ from ortimg.errors import ConfigError, EnvironmentFault
 from ortimg.factory.delivery import Delivery, ToEngine, ToFolder, ToNowhere, ToRegistry
 from ortimg.factory.disk import builder_name
 from ortimg.factory.preflight import require_push
-from ortimg.factory.stores import EngineStore, LayoutStore, RegistryStore, Store, layout_digest
+from ortimg.factory.stores import (
+    HANDED,
+    EngineStore,
+    LayoutStore,
+    RegistryStore,
+    Store,
+    layout_digest,
+    layouts_of,
+)
 from ortimg.inputs.cache import Cache
 from ortimg.publishing.targets import reaches, repositories
 from ortimg.registry.trust import LOOPBACK
-
-LAYOUTS = "layouts"  # folder in the cache
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,8 +113,8 @@ def _foreign(info: BuilderInfo, wish: Wish, units: str | None, cache: Cache) -> 
     engine = Engine()
     if wish.load:
         check_engine()
-    layouts = LayoutStore(cache.root / LAYOUTS)
-    local = LocalImages(engine if wish.load or _engine_answers() else None, layouts.folder / "images", info)
+    layouts = LayoutStore(layouts_of(cache))
+    local = LocalImages(engine if wish.load or _engine_answers() else None, layouts.folder / HANDED, info)
     delivery: Delivery
     if wish.output is not None:
         delivery = ToFolder(wish.output)

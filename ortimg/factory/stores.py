@@ -20,6 +20,7 @@ from ortimg.engine.client import Engine
 from ortimg.errors import EnvironmentFault
 from ortimg.factory.disk import prune_intermediates
 from ortimg.factory.images import PREFIX
+from ortimg.inputs.cache import Cache
 from ortimg.registry.client import Registries
 
 # zstd at its default level takes about as long as no compression at all, since less is written: one CUDA set,
@@ -27,6 +28,9 @@ from ortimg.registry.client import Registries
 # containerd knows zstd layers by their OCI media type only.
 # https://github.com/opencontainers/image-spec/blob/main/layer.md#zstd-media-types
 COMPRESSION = "compression=zstd,compression-level=3,oci-mediatypes=true"
+
+
+HANDED = "handed-over"  # folder beside the units: images of this machine's engine, by their id
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,7 +180,14 @@ def layout_digest(folder: Path) -> str:
         raise EnvironmentFault(f"{folder} is no OCI layout of one image", "remove that folder") from None
 
 
+def layouts_of(cache: Cache) -> Path:
+    """Where the cache has the layouts of a `LayoutStore`."""
+    return cache.root / "layouts"
+
+
 def layout_references(folder: Path) -> Sequence[tuple[str, Path]]:
-    """Reference and folder of each layout that a `LayoutStore` keeps in `folder`."""
+    """Reference and folder of each layout in `folder`; `HANDED` and unfinished ones are none."""
     found = sorted(path.parent for path in folder.glob("[!.]*/*/index.json"))
-    return [(f"{PREFIX}/{path.parent.name}:{path.name}", path) for path in found]
+    return [
+        (f"{PREFIX}/{path.parent.name}:{path.name}", path) for path in found if path.parent.name != HANDED
+    ]

@@ -106,14 +106,14 @@ def nameless_blobs(cache: Cache) -> Iterator[StaleFile]:
 def leftovers(cache: Cache) -> Iterator[StaleFile]:
     """Unfinished work of runs that were killed."""
     for folder in cache.unfinished().dead:
-        yield _folder(cache, folder, "left by a run that was killed")
+        yield folder_row(cache, folder, "left by a run that was killed")
 
 
 def extras(cache: Cache) -> Iterator[StaleFile]:
     """What else lies in the cache: tools that are made or fetched again when they are needed, logs."""
     for name in _MORE:
         if (cache.root / name).is_dir():
-            yield _folder(cache, cache.root / name, "asked for")
+            yield folder_row(cache, cache.root / name, "asked for")
 
 
 def busy(cache: Cache) -> bool:
@@ -132,7 +132,8 @@ def remove(cache: Cache, rows: Sequence[StaleFile]) -> None:
                     path.unlink(missing_ok=True)
 
 
-def _folder(cache: Cache, folder: Path, reason: str) -> StaleFile:
+def folder_row(cache: Cache, folder: Path, reason: str) -> StaleFile:
+    """A whole folder of the cache."""
     # lstat: a link counts for itself; hard links into the blobs are counted with those
     files = [path.lstat() for path in folder.rglob("*")]
     size = sum(stat.st_size for stat in files if stat.st_nlink == 1)
