@@ -240,7 +240,7 @@ def test_the_same_content_of_another_build_stays(images: Engine, shop: Shop) -> 
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_layers_packed_anew_are_the_same_each_time(shop: Shop, compression: str) -> None:
+def test_layers_packed_anew_are_the_same_each_time(images: Engine, shop: Shop, compression: str) -> None:
     done = shop.push("--compression", compression, "--json")
     assert done.returncode == ExitCode.DONE, done.stderr
     manifest = shop.repository.manifest(CELLS[0])
@@ -251,6 +251,14 @@ def test_layers_packed_anew_are_the_same_each_time(shop: Shop, compression: str)
     assert labels_of(shop.repository, manifest)["ortimg.identifier"] == CELLS[0]
     if compression == "gzip":
         assert len(gzip.decompress(shop.repository.blob(layer["digest"]) or b"")) > HEAVY
+    # An engine pulls what it had before.
+    name = f"{shop.repository.name}:{CELLS[0]}"
+    subprocess.run(["docker", "pull", "--quiet", name], check=True, capture_output=True)
+    pulled, own = images.inspect(name), images.inspect(f"{REPOSITORY}:{CELLS[0]}")
+    images.remove(name)
+    assert pulled is not None
+    assert own is not None
+    assert (pulled.layers, pulled.labels) == (own.layers, own.labels)
     # A machine that knows nothing of it makes the same bytes, and need not send them.
     shop.cache = shop.cache.with_name("another")
     again = json.loads(shop.push("--compression", compression, "--force", "--json").stdout)
