@@ -13,9 +13,11 @@ import pytest
 from loopback import Handler, Server, body, serving, status
 
 from ortimg.inputs.download import Unreachable
+from ortimg.inputs.probe import registry_url
 from ortimg.registry.client import Registries
 from ortimg.registry.errors import Denied, NoImage
 from ortimg.registry.transport import Patience
+from ortimg.registry.trust import is_plain
 
 DIGEST = f"sha256:{'d' * 64}"
 PATH = "/v2/hub/library/debian/manifests/12-slim"
@@ -128,3 +130,81 @@ def test_a_registry_that_is_not_there() -> None:
         gone = server.url
     with pytest.raises(Unreachable, match="connection refused"):
         Registries(QUICK).digest(f"{gone.removeprefix('http://')}/x:1")
+
+
+@pytest.mark.parametrize(
+    ("registry", "plain"),
+    [
+        ("127.0.0.1:5000", True),
+        ("localhost", True),
+        ("[::1]:5000", True),
+        ("registry.example.com", False),
+        ("127.0.0.1.example.com", False),
+        ("10.0.0.5:5000", False),
+        ("docker.io", False),
+    ],
+)
+def test_plain_http_is_for_this_machine_alone(
+    registry: str, plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_plain(registry) is plain
+    assert registry_url(registry).startswith("http://") is plain
+    monkeypatch.setenv("ORTIMG_PLAIN_HTTP", f"other.example.com:5000, {registry}")
+    assert is_plain(registry)
+
+
+def test_a_registry_here_with_certificates_speaks_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "docker" / "certs.d" / "127.0.0.1:5000").mkdir(parents=True)
+    assert not is_plain("127.0.0.1:5000")
+    assert is_plain("127.0.0.1:5001")
+
+
+def test_no_proxy_stands_before_this_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    server.answers[PATH] = status(200, Docker_Content_Digest=DIGEST)
+    assert ask(server) == DIGEST
+
+
+def test_a_password_of_netrc_is_not_docker_s(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    seen: list[str | None] = []
+
+    def answer(handler: Handler) -> None:
+        seen.append(handler.headers.get("Authorization"))
+        handler.head(200, 0, Docker_Content_Digest=DIGEST)
+
+    server.answers[PATH] = answer
+    assert ask(server) == DIGEST
+    assert seen == [None]
+
+
+def test_an_oauth_log_in_is_changed_into_a_token(server: Server, config: Path) -> None:
+    """As Azure's registry wants it: docker keeps an identity token and no password."""
+    host = server.url.removeprefix("http://")
+    config.write_text(json.dumps({"auths": {host: {"auth": LOGIN, "identitytoken": "id-1"}}}))
+    asked: list[dict[str, list[str]]] = []
+
+    def manifest(handler: Handler) -> None:
+        if handler.headers.get("Authorization") == "Bearer access-1":
+            handler.head(200, 0, Docker_Content_Digest=DIGEST)
+        else:
+            handler.head(401, 0, WWW_Authenticate=f'Bearer realm="{server.url}/token",service="s"')
+
+    def token(handler: Handler) -> None:
+        length = int(handler.headers["Content-Length"])
+        asked.append(parse_qs(handler.rfile.read(length).decode()))
+        body(json.dumps({"access_token": "access-1"}).encode())(handler)
+
+    server.answers |= {PATH: manifest, "/token": token}
+    assert ask(server) == DIGEST
+    assert asked[0]["refresh_token"] == ["id-1"]
+    assert asked[0]["scope"] == ["repository:hub/library/debian:pull"]
