@@ -117,11 +117,12 @@ class LayoutStore:
         path = self._path(reference)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._unfinished.pop(reference).rename(path)
+            self._unfinished[reference].rename(path)
         except OSError:
             if not self.has(reference):  # else another run was faster, with the same content
                 raise
             self.discard(reference)
+        self._unfinished.pop(reference, None)
 
     def discard(self, reference: str) -> None:
         if (path := self._unfinished.pop(reference, None)) is not None:
