@@ -102,7 +102,7 @@ def push(
         tier=Tier(tier),
         compression=Compression(compression),
         available=available,
-        aliases=not no_aliases,
+        aliases=not no_aliases and shard is None,  # other shards may not be there yet
         force=force,
     )
     report = run.push(

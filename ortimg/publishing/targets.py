@@ -68,7 +68,7 @@ def tier_fault(tier: str | None, wanted: Tier) -> str:
     if wanted is Tier.RUN:
         return (
             f"its tier is {tier}: no record of a run on a GPU speaks of this digest. Run `ortimg verify IMAGE"
-            f" --tier run` where a GPU is, or say --tier {tier} if that is what you mean"
+            f" --gpu --record` where a GPU is, or say --tier {tier} if that is what you mean"
         )
     return f"its tier is {tier}, {wanted.value} was asked for"
 
