@@ -78,6 +78,12 @@ test-docker: engine compiler registry ## Run the tests on a real engine, with re
 test-gpu: $(READY) ## Run the tests that need an NVIDIA GPU
 	$(BIN)/pytest -q tests/gpu
 
+.PHONY: test-fleet
+test-fleet: engine registry ## Run the tests on two BuildKit daemons and a registry (some minutes, 20 GB; needs root)
+	@scripts/check-manifests.sh
+	@scripts/go-tools.sh buildkitd
+	$(BIN)/pytest -q -s tests/fleet
+
 .PHONY: bench
 bench: engine ## Print ratios: planning, rendering, building
 	$(BIN)/python bench/planning.py
