@@ -34,7 +34,7 @@ class Resumable(click.Command):
             if len(args) > 1:
                 raise click.UsageError(f"{OPTION} takes all arguments from the run that was interrupted", ctx)
             args = memory.recall()
-            click.echo(f"resuming: {shlex.join([ctx.command_path, *args])}", err=True)
+            click.echo(f"resuming: {ctx.command_path} {shlex.join(args)}", err=True)
         ctx.meta[OPTION] = (memory, tuple(args))
         return super().parse_args(ctx, [*args])
 
