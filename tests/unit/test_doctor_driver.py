@@ -175,6 +175,7 @@ ONE = (GpuSeen("H200", "GPU-1111", parts=("MIG-aaaa", "MIG-bbbb")),)
         (" ", (), True),
         ("-1", (), True),
         ("3", (), True),
+        ("1", (), True),
         ("0,-1,0", ("0",), True),
         ("0,,0", ("0",), True),
         ("GPU-1111", ("GPU-1111",), False),

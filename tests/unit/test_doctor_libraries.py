@@ -173,6 +173,20 @@ def test_the_same_libcudart_by_two_names_is_not_stale() -> None:
     assert not said(check_paths(there, loader(there)), Check.CUDART_STALE)
 
 
+def test_a_second_copy_of_the_same_version_is_not_stale() -> None:
+    one_file, other = (
+        library(f"{folder}/libcudart.so.12", real=f"{folder}/libcudart.so.12.6.77") for folder in ("/a", "/b")
+    )
+    there = system(one_file, other, path="/a", cached=["/b"])
+    assert not said(check_paths(there, loader(there)), Check.CUDART_STALE)
+
+
+def test_a_library_beside_its_asker_is_found_by_the_run_path() -> None:
+    asker = library(PROVIDER, "libcufft.so.11", run_path="$ORIGIN")
+    there = system(asker, library(f"{ORT}/libcufft.so.11"))
+    assert not said(check_libraries(there, loader(there)), Check.LIBRARY_OFF_PATH)
+
+
 def test_two_onnx_runtimes_are_listed_in_their_order() -> None:
     folders = [f"/opt/onnxruntime/{version}/lib" for version in ("1.17.3", "1.20.1")]
     there = system(
