@@ -8,6 +8,7 @@ import io
 import json
 import os
 import tarfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +17,12 @@ import zstandard
 from wishes import cell, images, planned
 
 from ortimg.core.model import Tier
+from ortimg.engine.client import Engine
+from ortimg.engine.live import LiveTable
 from ortimg.errors import ConfigError, EnvironmentFault, ExitCode
+from ortimg.inputs.cache import Cache
 from ortimg.publishing.compression import Compression, Packing, method, packing_of, repack, repacked_as
+from ortimg.publishing.layers import Carrier
 from ortimg.publishing.memory import Memory, Repacked
 from ortimg.publishing.result import (
     Pushed,
@@ -35,6 +40,8 @@ from ortimg.publishing.targets import (
     repositories,
     tier_fault,
 )
+from ortimg.registry.errors import Denied
+from ortimg.registry.transport import StoppedTransfer
 
 # Where to
 
@@ -247,6 +254,26 @@ def test_a_stream_that_is_not_whole_is_no_image(data: bytes) -> None:
     """I62's kind: the engine had answered 200 by then."""
     with pytest.raises(EnvironmentFault):
         read(data)
+
+
+@pytest.mark.parametrize("fault", [Denied("403"), None])
+def test_the_end_that_a_refusal_makes_is_no_interrupt(
+    fault: Denied | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next layer is being asked for when the one before is refused: that question is stopped too."""
+    cancel = threading.Event()
+    table = LiveTable(stream=io.StringIO(), terminal=False)
+    carrier = Carrier(Engine(), Cache(tmp_path), Memory(tmp_path), table, Compression.BUILT, cancel)
+
+    def stopped(*_args: object) -> dict[str, SavedImage]:
+        if fault is not None:
+            carrier.faults["sha256:1"] = fault
+        cancel.set()
+        raise StoppedTransfer
+
+    monkeypatch.setattr(carrier, "_from_store", stopped)
+    with pytest.raises(Denied if fault else StoppedTransfer):
+        carrier.carry({"x": None}, [])
 
 
 # What is said
