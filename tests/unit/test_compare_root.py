@@ -58,7 +58,8 @@ class Root:
         names = ["OrtGetApiBase", *more]
         script = self.folder / "versions"
         script.write_text(f"VERS_{self.version} {{ global: {'; '.join(names)}; local: *; }};")
-        source = "".join(f"void {name}(void) {{}}\n" for name in (*names, "hidden"))
+        source = "void OrtOutside(void);\n"  # a symbol that it takes from elsewhere
+        source += "".join(f"void {name}(void) {{ OrtOutside(); }}\n" for name in (*names, "hidden"))
         real = self.lib / f"libonnxruntime.so.{self.version}"
         library(real, source, f"-Wl,-soname,{self.soname}", f"-Wl,--version-script={script}")
         script.unlink()
@@ -145,7 +146,7 @@ def test_the_current_one_of_two_counts_and_the_other_is_told(tmp_path: Path) -> 
 def test_programs_inside_are_found(tmp_path: Path) -> None:
     old = whole(tmp_path / "old", "1.17.3", "libonnxruntime.so.1.17.3")
     new = whole(tmp_path / "new")
-    source = "void OrtGetApiBase(void); void f(void) { OrtGetApiBase(); }"
+    source = "void OrtGetApiBase(void); void OrtOwn(void) { OrtGetApiBase(); }"
     library(new.folder / "app/serve", source, str(old.lib / "libonnxruntime.so"))
     library(new.folder / "app/free", 'const char *f(void) { return "libonnxruntime.so.1"; }')
     found = new.side()
