@@ -23,6 +23,12 @@ _CODES = {
     143: "SIGTERM, terminated",
 }
 
+# BuildKit tries three ways to pack a layer and tells what the last one said, which knows no zstd. That the
+# others met a full disk stands in the engine's log alone.
+# https://github.com/moby/buildkit/blob/v0.13.1/cache/blobs.go (computeBlobChain)
+_NOT_PACKED = "unsupported diff media type"
+_PACKING = "no layer could be stored, most likely for a full disk of the engine: see its log"
+
 # What the engine says when the machine, the network or a registry is at fault, not the build.
 _ENVIRONMENT = (
     "Cannot connect to the Docker daemon",
@@ -37,8 +43,18 @@ _ENVIRONMENT = (
     "closing transport",
     "error reading from server: EOF",
     "no builder",
+    _NOT_PACKED,
     "is not a docker command",  # the plugin went away, or `docker` is another program
 )
+# Of those, what no other build can get past either: words of the engine → what is at fault.
+_NO_MORE = {
+    "no space left on device": "the engine's disk is full",
+    "disk quota exceeded": "the engine's disk is full",
+    "Cannot connect to the Docker daemon": "the engine is gone",
+    "closing transport": "the engine is gone",
+    "error reading from server: EOF": "the engine is gone",
+    _NOT_PACKED: "the engine cannot store layers",
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +66,12 @@ class BuildFailure:
     cause: str  # one line
     last_lines: tuple[str, ...]  # of the step's output, or of buildx's own words
     environment: bool  # the machine is at fault: exit code 3, not 1
+
+    @property
+    def ends_all(self) -> str | None:
+        """Why no other build on this engine can pass either; None: another one may."""
+        said = str(self).lower() if self.environment else ""
+        return next((why for sign, why in _NO_MORE.items() if sign.lower() in said), None)
 
     def __str__(self) -> str:
         head = f"{self.step}: {self.cause}" if self.step else self.cause
@@ -74,6 +96,8 @@ def failure_of(parser: RawJsonParser, returncode: int) -> BuildFailure:
     if match is None:
         lines = tuple(step.last_lines)[-LAST_LINES:]
         words = said[-1] if said else error
+        if _NOT_PACKED in error:
+            error = f"{_PACKING} ({error})"
         return BuildFailure(step.name, None, error, lines, _is_environment(f"{error} {words}"))
     code = int(match[1])
     lines = tuple(line for line in step.last_lines if line)[-LAST_LINES:]

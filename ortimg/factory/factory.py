@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +25,7 @@ from ortimg.core.render import dockerfile_path
 from ortimg.engine.buildx import BuildOutcome
 from ortimg.engine.failure import BuildFailure
 from ortimg.engine.live import LiveTable
+from ortimg.errors import EnvironmentFault
 from ortimg.factory.asking import asks, at_once
 from ortimg.factory.delivery import Delivery
 from ortimg.factory.images import CellImage, Identities, UnitImage, cell_image, root_reference
@@ -100,6 +102,7 @@ class Factory:
         self._once: dict[str, Future[str]] = {}
         self._mutex = threading.Lock()
         self._futures: list[Future[CellResult]] = []
+        self._no_more: str | None = None  # why nothing is begun any more
         self.timing = Timing()
 
     def build(self, cells: Sequence[Cell]) -> list[CellResult]:
@@ -145,6 +148,8 @@ class Factory:
             if self._fail_fast:
                 self.cancel()
             return self._end(cell, Outcome.FAILED, began, cause=str(error), environment=error.environment)
+        except EnvironmentFault as error:  # between two builds: no engine, a full disk
+            return self._end(cell, Outcome.FAILED, began, cause=str(error), environment=True)
 
     def _build_cell(self, cell: Cell) -> CellResult:
         # What the cache's index knows is read, and hashed, only where a unit must be built from it.
@@ -188,7 +193,8 @@ class Factory:
         if outcome.ok:
             self._delivery.keep(tags)
         else:
-            self._delivery.discard(tags, image.content)
+            with suppress(EnvironmentFault):  # an engine that is gone: what the build said of it counts
+                self._delivery.discard(tags, image.content)
         self._check(outcome)
         return self._end(
             cell,
@@ -308,13 +314,14 @@ class Factory:
             outcome = dataclasses.replace(outcome, failure=None, ok=True)
         if outcome.ok:
             self._store.keep(reference)
-        else:
-            self._store.discard(reference)
         with self._mutex:
             self.timing.units += outcome.seconds
         self._table.finish(name, "built" if outcome.ok else "failed")
-        # Now, before a cell stands on the builder's own copy of the unit and so keeps it beside the image's.
-        self._store.tidy()
+        with suppress(EnvironmentFault):  # an engine that is gone: what the build said of it counts
+            if not outcome.ok:
+                self._store.discard(reference)
+            # Now, before a cell stands on the builder's copy of the unit and so keeps it beside the image's.
+            self._store.tidy()
         self._check(outcome, f"{name}: ")
 
     def _made_meanwhile(self, reference: str, outcome: BuildOutcome) -> bool:
@@ -366,11 +373,14 @@ class Factory:
         if outcome.cancelled:
             raise BrokenError("interrupted", environment=True)
         failure = outcome.failure or BuildFailure(None, None, "no reason given", (), environment=True)
+        self._no_more = self._no_more or failure.ends_all
         raise BrokenError(f"{prefix}{failure}\n  log: {outcome.log}", failure.environment)
 
     def _check_cancelled(self) -> None:
         if self._builder.cancel.is_set():
             raise BrokenError("not started: the build was ended", environment=True)
+        if self._no_more is not None:
+            raise BrokenError(f"not started: {self._no_more}", environment=True)
 
     def _end(self, cell: Cell, outcome: Outcome, began: float, **facts: object) -> CellResult:
         result = CellResult(

@@ -156,7 +156,10 @@ def with_verdicts(project: Path, report: BuildReport) -> BuildReport:
     for problem in found.problems:
         click.echo(problem, err=True)
     engine = Engine()
-    results = [_with_verdict(engine, found.records, result) for result in report.results]
+    try:
+        results = [_with_verdict(engine, found.records, result) for result in report.results]
+    except EnvironmentFault:  # the engine is gone since: what the build came to is told all the same
+        return report
     return msgspec.structs.replace(report, results=tuple(results))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ from ortimg.core.render import DOCKERFILES
 from ortimg.engine.check import require_free_space
 from ortimg.engine.client import Sizes
 from ortimg.engine.live import LiveTable
-from ortimg.errors import ExitCode
+from ortimg.errors import EnvironmentFault, ExitCode
 from ortimg.factory.disk import prune_intermediates, require_space
 from ortimg.factory.factory import Factory
 from ortimg.factory.result import SCHEMA, CellResult, Outcome, exit_code
@@ -131,7 +132,8 @@ def run(
                     interrupted = True
                     built = factory.so_far()
                 if factory.timing.units and site.own is not None:
-                    prune_intermediates(site.own)
+                    with suppress(EnvironmentFault):  # it is gone; what was built before is told all the same
+                        prune_intermediates(site.own)
         # read again: another run may have added what it saw
         lock = merge(read_lock(project.root), planned(cells))
         write_lock(project.root, merge(lock, fetcher.seen))
@@ -184,7 +186,10 @@ def _require_space(cells: Sequence[Cell], site: Site, cache: Cache) -> None:
 
 
 def _with_sizes(site: Site, results: Sequence[CellResult]) -> list[CellResult]:
-    sizes = site.delivery.sizes([result.image for result in results if result.image])
+    try:
+        sizes = site.delivery.sizes([result.image for result in results if result.image])
+    except EnvironmentFault:  # the engine is gone since: the images on its disk are not
+        sizes = None
     return [*results] if sizes is None else [with_size(result, sizes) for result in results]
 
 

@@ -153,6 +153,7 @@ def test_exit_codes_in_words() -> None:
             True,
         ),
         ("ERROR: failed to solve: write /x: no space left on device", True),
+        ("ERROR: failed to solve: unsupported diff media type: …tar+zstd: not implemented", True),
         ("ERROR: failed to solve: dockerfile parse error on line 2", False),
         ("", False),
     ],
@@ -162,6 +163,20 @@ def test_faults_of_the_machine_are_told_from_faults_of_the_build(words: str, env
     failure = failure_of(parser, 1)
     assert failure.environment is environment
     assert failure.cause
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("write /x: no space left on device", "the engine's disk is full"),
+        ("unsupported diff media type: …tar+zstd: not implemented", "the engine cannot store layers"),
+        ("failed to receive status: error reading from server: EOF", "the engine is gone"),
+        ("b:1: failed to resolve source metadata for b:1: dial tcp: no such host", None),
+        ("dockerfile parse error on line 2", None),
+    ],
+)
+def test_what_no_other_build_can_get_past(words: str, why: str | None) -> None:
+    assert failure_of(read(f"ERROR: failed to solve: {words}".encode())[0], 1).ends_all == why
 
 
 def test_plain_log_lines() -> None:
