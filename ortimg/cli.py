@@ -38,6 +38,7 @@ VERBS = {
     "doctor": "Tell what keeps ONNX Runtime from using CUDA, on a host, in an image, in a log.",
     "push": "Publish images: each layer once, alias tags last.",
     "engine": "See to a container engine; stop the one that was started.",
+    "report": "Write one HTML page: where images run, what they share, where inputs came from.",
     "ci": "Print a CI pipeline for GitHub or GitLab.",
     "prune": "Give the disk back: cache, units, builder cache.",
 }

@@ -51,6 +51,7 @@ class Image:
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     digests: tuple[str, ...] = ()  # of manifests, "sha256:…"; the classic store learns one by push or pull
+    created: str = ""  # as the image says: "2026-12-01T12:36:23.382265386Z"
 
     @property
     def digest(self) -> str | None:
@@ -360,4 +361,5 @@ def _image(row: Mapping[str, Any]) -> Image:
         entrypoint=tuple(config.get("Entrypoint") or ()),
         command=tuple(config.get("Cmd") or ()),
         digests=tuple(dict.fromkeys(name.partition("@")[2] for name in row.get("RepoDigests") or ())),
+        created=row.get("Created") or "",
     )

@@ -1,0 +1,1 @@
+"""`ortimg report`: what a project and this machine know, as one HTML page."""
