@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 
 import click
 import msgspec
 
-from ortimg.core.lock_changes import NOTHING, Change, Weight, accept, changes
+from ortimg.core.lock_changes import NOTHING, Change, Weight, accept, changes, dated
 from ortimg.errors import CheckFailed, ConfigError
 from ortimg.project import Project, pass_project
 
@@ -44,7 +45,9 @@ def lock(project: Project, selectors: tuple[str, ...], check: bool, update: bool
     old = read_lock(project.root)
     looker = Looker(Registries().digest, ReleaseApi().file, Cache.default(), plan.mirrors)
     seen = looker.look(plan.cells, old)
-    new = old if check else accept(old, seen.now, scope)
+    new = old
+    if not check:
+        new = dated(old, accept(old, seen.now, scope), int(time.time()), take=update)
     taken, left = changes(old, new), changes(new, seen.now)
     written = not check and write_lock(project.root, new)
     if as_json:

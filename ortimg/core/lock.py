@@ -16,9 +16,14 @@ from ortimg.core.model import Cell, Flavour
 from ortimg.errors import ConfigError, EnvironmentFault
 
 SCHEMA = 1
+# Date of units and of their files, 1980: older than any lock, since a builder takes whatever is younger than an
+# image's date back to it. https://reproducible-builds.org/docs/source-date-epoch/
+UNIT_EPOCH = 315_532_800
+DEFAULT_EPOCH = 1_735_689_600  # 2025-01-01: date of images where no `ortimg lock` has run
 # Both end up in Dockerfiles, whose text must not be what somebody put into the lock.
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Digest = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}\Z")]
+Epoch = Annotated[int, msgspec.Meta(ge=UNIT_EPOCH, le=253_402_300_799)]  # to the end of the year 9999
 
 
 class Repacked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,6 +60,7 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The whole file. Equal content gives equal text."""
 
     schema: int = SCHEMA
+    epoch: Epoch | None = None  # date of the images, seconds since 1970; only `ortimg lock` writes it
     ort: dict[str, OrtLock] = {}  # by release key, "1.16.2-cuda11"
     cuda: dict[str, dict[str, Sha256]] = {}  # by set key, "11.8-cudnn8": wheel file name to sha256
     bases: dict[str, BaseLock] = {}
@@ -144,6 +150,7 @@ def merge(lock: Lock, news: Lock) -> Lock:
         headers=headers,
         python=_sets(lock.python, news.python),
         tags=lock.tags,
+        epoch=lock.epoch,
     )
 
 

@@ -52,9 +52,10 @@ def changes(lock: Lock, now: Lock) -> tuple[Change, ...]:
 def accept(lock: Lock, now: Lock, scope: Scope) -> Lock:
     """`lock` brought to `now`: what was unknown everywhere, what has changed within `scope` only.
 
-    Rows that nothing needs any more go. Tags follow images.yaml.
+    Rows that nothing needs any more go. Tags follow images.yaml. The date stays: see `dated`.
     """
     return Lock(
+        epoch=lock.epoch,
         ort={
             key: row if key in scope.ort else _filled(lock.ort.get(key, OrtLock()), row)
             for key, row in now.ort.items()
@@ -68,6 +69,17 @@ def accept(lock: Lock, now: Lock, scope: Scope) -> Lock:
         python=now.python,  # the catalogue pins them, nobody else does
         tags=now.tags,
     )
+
+
+def dated(lock: Lock, new: Lock, now: int, take: bool) -> Lock:
+    """`new`, which came of `lock`, with the date that its images get: `now`, in seconds, where there is none.
+
+    `take`: also where pins have changed, as `lock --update` does. Otherwise the date stays, so that a lock that
+    only learns more gives the same images.
+    """
+    if lock.epoch is None or (take and new != lock):
+        return msgspec.structs.replace(new, epoch=now)
+    return new
 
 
 def _filled(old: OrtLock, new: OrtLock) -> OrtLock:

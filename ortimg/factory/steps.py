@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ortimg.core.content import ARCHIVES, BASE_STAGE, BELOW, TOOLS_STAGE, Unit
+from ortimg.core.lock import DEFAULT_EPOCH, UNIT_EPOCH
 from ortimg.core.model import Cell
 from ortimg.core.render import DOCKERFILES, dockerfile_path
 from ortimg.engine.buildx import BuildOutcome, run_build
@@ -24,6 +26,10 @@ from ortimg.inputs.result import Fetched, Kind
 _ROOT_DOCKERFILE = 'FROM scratch\nADD root.tar /\nCMD ["bash"]\n'
 VERIFY_STEP = re.compile(r"\bort-verify --tier load\b")
 
+# The date in an image's configuration and in its history: https://reproducible-builds.org/specs/source-date-epoch/
+# That is all it is for. `rewrite-timestamp=true` packs every layer anew, the gigabytes too (90 s an image), and the
+# engine's own store refuses it: the Dockerfile itself gives its files fixed times.
+_EPOCH = "SOURCE_DATE_EPOCH"
 _TRIES = 3
 _PAUSE = 2.0  # seconds
 _LOST_SNAPSHOT = re.compile(r"failed to prepare extraction snapshot .* does not exist: not found", re.DOTALL)
@@ -34,13 +40,23 @@ OnStep = Callable[[str], None]
 class Builder:
     """Runs builds for one project folder. `logs` gets one plain log a build."""
 
-    def __init__(self, root: Path, work: Path, logs: Path, builder: str, cancel: threading.Event) -> None:
+    def __init__(
+        self,
+        root: Path,
+        work: Path,
+        logs: Path,
+        builder: str,
+        cancel: threading.Event,
+        epoch: int | None = None,
+    ) -> None:
+        """`epoch`: date of the cells' images, seconds since 1970; SOURCE_DATE_EPOCH goes before it."""
         self._dockerfiles = root / DOCKERFILES
         self._root = root
         self._work = work
         self._logs = logs
         self._builder = builder
         self.cancel = cancel
+        self._date = os.environ.get(_EPOCH) or str(DEFAULT_EPOCH if epoch is None else epoch)
 
     def root(self, reference: str, tar: Fetched, target: Target, on_step: OnStep) -> BuildOutcome:
         """A bootstrapped root file system as an image."""
@@ -109,6 +125,7 @@ class Builder:
             self._dockerfiles,
             self._root / dockerfile_path(image.cell),
             timing,
+            date=self._date,
         )
         return outcome, timing.seconds
 
@@ -122,6 +139,7 @@ class Builder:
         dockerfile: Path,
         on_step: OnStep | _Watcher,
         *more: str,
+        date: str = str(UNIT_EPOCH),
     ) -> BuildOutcome:
         args = ["build", f"--builder={self._builder}", f"--file={dockerfile}", *more]
         args += [f"--tag={tag}" for tag in target.tags]
@@ -131,7 +149,7 @@ class Builder:
         handler = on_step if isinstance(on_step, _Watcher) else _Watcher(on_step)
         log = self._logs / f"{re.sub('[^A-Za-z0-9._-]', '_', name.rpartition('/')[2])}.log"
         for _ in range(_TRIES):
-            outcome = run_build(args, on_event=handler.event, log=log, cancel=self.cancel)
+            outcome = run_build(args, on_event=handler.event, log=log, cancel=self.cancel, env={_EPOCH: date})
             if handler.stored and _only_the_history_failed(outcome):
                 return dataclasses.replace(outcome, ok=True, failure=None)
             if not _lost_a_snapshot(outcome) or self.cancel.wait(_PAUSE):

@@ -92,13 +92,13 @@ def test_the_provider_needs_the_whole_stub(cuda13: RealCell, tmp_path: Path) -> 
 
 def test_an_image_made_without_cudnn_passes_with_a_word(cuda13: RealCell, tmp_path: Path) -> None:
     """The verifier's side of `cudnn: none`: no file of cuDNN, and a manifest that says so."""
-    head, _, rest = cuda13.dockerfile.partition("COPY --link <<'EOF' /usr/share/ortimg/manifest.json\n")
-    promised, end, tail = rest.partition("\nEOF\n")
+    head, _, rest = cuda13.dockerfile.partition("cat >/usr/share/ortimg/manifest.json <<'JSON'\n")
+    promised, end, tail = rest.partition("\nJSON\n")
     data = json.loads(promised)
     data["cudnn"] = None
     for names in (data["ort"]["dlopened"], data["cuda"]["libraries"]):
         names[:] = [name for name in names if not name.startswith("libcudnn")]
-    promise = f"COPY --link <<'EOF' /usr/share/ortimg/manifest.json\n{json.dumps(data)}{end}"
+    promise = f"cat >/usr/share/ortimg/manifest.json <<'JSON'\n{json.dumps(data)}{end}"
     outcome = cuda13.build(without(replace(cuda13, dockerfile=head + promise + tail), "libcudnn*"), tmp_path)
     assert outcome.ok, outcome.failure
     said = (tmp_path / "build.log").read_text()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ortimg.core.lock import BaseLock, Lock, OrtLock, Repacked, dump, merge, parse, planned
+from ortimg.core.lock_changes import NOTHING, accept, dated
 from ortimg.errors import ConfigError, EnvironmentFault
 from ortimg.inputs.lockfile import read_lock, write_lock
 
@@ -116,3 +118,26 @@ def test_the_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
     assert (tmp_path / "images.lock").stat().st_mtime_ns == before.st_mtime_ns
     assert read_lock(tmp_path) == LOCK
     assert [path.name for path in tmp_path.iterdir()] == ["images.lock"]
+
+
+def test_the_date_of_images_is_kept_once_it_is_there() -> None:
+    dated_once = dated(Lock(), LOCK, 1_800_000_000, take=False)
+    assert dated_once.epoch == 1_800_000_000
+    more = msgspec.structs.replace(dated_once, tags={"latest": "somewhere"})
+    assert (
+        dated(dated_once, accept(dated_once, more, NOTHING), 1_900_000_000, take=False).epoch == 1_800_000_000
+    )
+    assert merge(dated_once, Lock(bases={"new": BaseLock(image="new:1")})).epoch == 1_800_000_000
+
+
+def test_the_date_of_images_moves_when_changed_pins_are_taken() -> None:
+    before = dated(Lock(), LOCK, 1_800_000_000, take=False)
+    assert dated(before, before, 1_900_000_000, take=True).epoch == 1_800_000_000
+    after = msgspec.structs.replace(before, tags={"latest": "somewhere"})
+    assert dated(before, after, 1_900_000_000, take=True).epoch == 1_900_000_000
+
+
+@pytest.mark.parametrize("epoch", [-1, 1.5, "2026-12-01", 10**15])
+def test_a_date_that_is_none_is_refused(epoch: object) -> None:
+    with pytest.raises(ConfigError, match="epoch"):
+        parse(json.dumps({"epoch": epoch}))

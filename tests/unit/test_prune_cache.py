@@ -182,8 +182,13 @@ RECORDS = [
     ("[1/1] ADD root.tar /", False, True, True),
     ("[stage-11 1/6] COPY --link --from=cuda / /", False, True, True),
     ("[stage-11 2/7] COPY --link --from=base / /", True, False, True),
-    ("[stage-11 4/7] COPY --link <<EOF /etc/ld.so.conf.d/000-onnxruntime.conf", False, False, True),
-    ("[stage-11 5/7] LINK COPY --link <<EOF /usr/share/ortimg/manifest.json", False, False, True),
+    (
+        "mount / from exec /bin/sh -c set -eux\nmkdir -p /etc/ld.so.conf.d /usr/share/ortimg\n"
+        "cat >/etc/ld.so.conf.d/000-onnxruntime.conf <<'LIST'\n/opt/onnxruntime/current/lib\n",
+        False,
+        False,
+        True,
+    ),
     (
         "mount / from exec /bin/sh -c ldconfig && rm -f /var/cache/ldconfig/aux-cache",
         False,

@@ -123,13 +123,17 @@ COPY --link --from=base / /
 # hadolint ignore=DL3067
 COPY --link --from=ort-verify / /
 
-# The one mechanism by which the libraries are found. LD_LIBRARY_PATH is not set, and not needed.
-COPY --link <<'EOF' /etc/ld.so.conf.d/000-onnxruntime.conf
+# The one mechanism by which the libraries are found: LD_LIBRARY_PATH is not set, and not needed.
+# What a step writes gets a fixed time, and so does the folder around it: the same inputs give the same image, byte
+# for byte. COPY <<EOF would leave the time of the build on the folders.
+RUN --network=none <<'EOF'
+set -eux
+mkdir -p /etc/ld.so.conf.d /usr/share/ortimg
+cat >/etc/ld.so.conf.d/000-onnxruntime.conf <<'LIST'
 /opt/onnxruntime/current/lib
 /usr/local/cuda-11.8/lib64
-EOF
-
-COPY --link <<'EOF' /usr/share/ortimg/manifest.json
+LIST
+cat >/usr/share/ortimg/manifest.json <<'JSON'
 {
   "schema": 1,
   "identifier": "1.16.2-cuda11.8-cudnn8-debian12",
@@ -174,10 +178,13 @@ COPY --link <<'EOF' /usr/share/ortimg/manifest.json
   },
   "flavour": "runtime"
 }
+JSON
+touch --date=@315532800 /etc/ld.so.conf.d/000-onnxruntime.conf /etc/ld.so.conf.d /etc \
+    /usr/share/ortimg/manifest.json /usr/share/ortimg /usr/share
 EOF
 
-# The aux-cache holds inode numbers and times: without it the layer is the same each time.
-RUN --network=none ldconfig && rm -f /var/cache/ldconfig/aux-cache
+# The aux-cache holds inode numbers and times.
+RUN --network=none ldconfig && rm -f /var/cache/ldconfig/aux-cache && touch --date=@315532800 /etc/ld.so.cache /etc
 
 # The NVIDIA container toolkit hands in the driver's libraries where these two are set.
 # https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
@@ -191,7 +198,8 @@ ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 # into the report; on stdout it would come between those lines.
 RUN --network=none --mount=type=bind,from=cuda-stub,target=/run/cuda-stub \
     ort-verify --tier load --stub /run/cuda-stub/libcuda.so.1 \
-        --report /usr/share/ortimg/verify.json >/dev/null
+        --report /usr/share/ortimg/verify.json >/dev/null \
+    && touch --date=@315532800 /usr/share/ortimg/verify.json /usr/share/ortimg
 
 LABEL org.opencontainers.image.title="ONNX Runtime GPU 1.16.2" \
       org.opencontainers.image.description="ONNX Runtime 1.16.2 with CUDA 11.8 and cuDNN 8.9.6.50 on Debian 12 (bookworm)" \
