@@ -175,6 +175,35 @@ def test_both_cells_hold_the_same_heavy_layers(fleet: Fleet) -> None:
     assert sum(size for _, size in shared) > 0.9 * sum(size for _, size in first)
 
 
+def test_a_base_that_only_this_engine_has_is_handed_over(fleet: Fleet, tmp_path: Path) -> None:
+    """A local tag, which no registry knows: the builder gets it by digest from this machine."""
+    project, name = tmp_path / "project", f"ortimg-test-base:{os.getpid()}"
+    (project / "catalogue").mkdir(parents=True)
+    cell = {"ort": "1.16.2", "cuda": "11.8", "cudnn": "8", "base": "mine"}
+    base = {
+        "name": "mine",
+        "title": "Mine",
+        "image": name,
+        "glibc": "2.36",
+        "glibcxx": "3.4.30",
+        "confidence": "A",
+    }
+    (project / "images.yaml").write_text(json.dumps({"repository": "x", "include": [cell]}))
+    (project / "catalogue" / "bases.yaml").write_text(json.dumps({"bases": [base]}))
+    root = Cache(fleet.cache).get("base/debian12/bootstrap")
+    assert root is not None
+    subprocess.run(["docker", "import", Cache(fleet.cache).path(root), name], check=True, capture_output=True)
+    try:
+        done = fleet.run("-C", str(project), "build", "--builder", fleet.one, *fleet.shared, "--verify-only")
+    finally:
+        subprocess.run(["docker", "image", "rm", name], check=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 built" in done.stdout
+    log = fleet.records()["1.16.2-cuda11.8-cudnn8-mine.log"]
+    assert "[context base] OCI load from client" in log
+    shutil.rmtree(fleet.cache / "layouts")
+
+
 def test_an_updated_base_rebuilds_nothing_heavy(fleet: Fleet, tmp_path: Path) -> None:
     before = fleet.layers(CELLS[0])
     cache = Cache(fleet.cache)
@@ -247,7 +276,7 @@ def test_a_plain_http_registry_is_told_with_its_cure(fleet: Fleet) -> None:
     [
         ((), 2, "keeps images to itself: say where they go"),
         (("--load", "--verify-only"), 2, "keeps images to itself: say where they go"),
-        (("--push",), 2, "Say --tier load if that is what you mean."),
+        (("--push", "--registry-prefix", "127.0.0.1:9/x"), 2, "Say --tier load if that is what you mean."),
         (("--push", "--tier", "load"), 2, "names no registry to push to"),
         (("--verify-only", "--units", "units"), 2, "names no registry"),
         (("--verify-only", "--units", "127.0.0.1:9/u"), 3, "finds nothing at 127.0.0.1:9"),
