@@ -77,10 +77,11 @@ def list_referrers(
     repository: Repository, subject_digest: str, artifact_type: str | None = None
 ) -> tuple[Descriptor, ...]:
     """What is attached to an image; `artifact_type`: of this type only. Raises `Unreachable` and `Denied`."""
-    found = _from_api(repository, subject_digest)
-    if found is None:
-        found = _from_tag(repository, subject_digest)
-    return tuple(row for row in found if artifact_type in (None, row.artifact_type))
+    # Both: a registry that learned the API later lists nothing of before, and go-containerregistry's (0.20)
+    # lists with the wrong type and without annotations. A registry that does it well has no such tag.
+    rows = {row.digest: row for row in _from_api(repository, subject_digest) or ()}
+    rows |= {row.digest: row for row in _from_tag(repository, subject_digest)}
+    return tuple(row for row in rows.values() if artifact_type in (None, row.artifact_type))
 
 
 def read_referrer(repository: Repository, referrer: Descriptor) -> bytes | None:

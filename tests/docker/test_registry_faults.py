@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from registries import QUICK, Proxy, Registry, proxy, put_image, registry, repos
 from ortimg.inputs.download import Unreachable
 from ortimg.registry.client import Registries
 from ortimg.registry.errors import Denied
+from ortimg.registry.model import MANIFEST, Descriptor
+from ortimg.registry.referrers import list_referrers, put_referrer
 from ortimg.registry.transport import Patience, StoppedTransfer
 from ortimg.registry.upload import Blob, How
 
@@ -146,3 +149,20 @@ def test_a_stop_ends_an_upload_that_hangs_between_attempts(faulty: Proxy) -> Non
     faulty.fail("POST", "uploads", status=503, headers={"Retry-After": "50"}, then=cancel.set)
     with pytest.raises(StoppedTransfer):
         Registries(Patience(cancel=cancel)).repository(f"{faulty.host}/stop").upload(Blob.of(b"s"))
+
+
+def test_a_registry_that_lists_referrers_itself_needs_no_tag(faulty: Proxy) -> None:
+    """Debian's registry has no such API: the proxy answers as one that has (OCI-Subject, the list)."""
+    repo = repository(faulty.host, "api")
+    image = put_image(repo)
+    faulty.fail("PUT", "manifests/sha256", status=201, headers={"OCI-Subject": image}, passed_on=True)
+    digest = put_referrer(repo, image, "application/vnd.t", b"{}")
+    assert repo.digest(image.replace(":", "-")) is None
+    row = Descriptor(media_type=MANIFEST, digest=digest, size=1, artifact_type="application/vnd.t")
+    first = json.dumps({"manifests": []}).encode()
+    second = json.dumps({"manifests": [row.as_data()]}).encode()
+    link = {"Link": f'</v2/api/referrers/{image}?page=2>; rel="next"'}
+    faulty.fail("GET", r"referrers.*page=2", status=200, body=second)
+    faulty.fail("GET", "referrers", status=200, body=first, headers=link)
+    assert list_referrers(repo, image) == (row,)
+    assert list_referrers(repo, image, "application/vnd.u") == ()
