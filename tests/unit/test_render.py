@@ -210,9 +210,9 @@ def test_hashes_come_from_the_catalogue() -> None:
 def test_the_manifest_in_the_file_is_json() -> None:
     for cell in all_cells():
         text = dockerfiles()[cell.identifier]
-        documents = [heredoc for heredoc in heredocs(text) if heredoc.lines[0] == "{"]
+        documents = re.findall(r"<<'JSON'\n(.*?)\nJSON\n", text, re.DOTALL)
         (document,) = documents
-        manifest = json.loads("\n".join(document.lines))
+        manifest = json.loads(document)
         assert manifest["identifier"] == cell.identifier
         assert manifest["cuda"]["libraries"] == [*cell.cuda_set.libraries]
 
