@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real import ortimg
+from real import ROOT, ortimg
 from registries import PASSWORD, USER, Proxy, Registry, proxy, registry, repository
 
 from ortimg.core.model import Tier
@@ -27,9 +27,13 @@ from ortimg.project import load_project
 from ortimg.publishing import run
 from ortimg.publishing.push import Wish
 from ortimg.publishing.store import ContentStore
+from ortimg.records.attach import attached
+from ortimg.records.record import Identity, Record, Subject, make_record
+from ortimg.records.store import write_record
 from ortimg.registry.client import Repository
 from ortimg.registry.labels import labels_of
 from ortimg.registry.model import Manifest
+from ortimg.verify.report import parse_report
 
 pytestmark = pytest.mark.engine
 
@@ -189,6 +193,28 @@ def test_what_no_gpu_has_run_is_refused_before_anything_is_sent(shop: Shop) -> N
     assert "its tier is load" in done.stderr
     assert "--tier load" in done.stderr
     assert shop.proxy.asked == []
+
+
+def test_a_verdict_of_exactly_this_image_opens_the_way_and_goes_along(images: Engine, shop: Shop) -> None:
+    report = parse_report((ROOT / "docs" / "gpu-runs" / CELLS[0] / "run.json").read_bytes())
+
+    def keep(digest: str | None) -> Record:
+        identity = Identity(identifier=CELLS[0])
+        record = make_record(report, Subject.IMAGE, digest, identity, "1.0", "2026-12-02T00:00:00Z")
+        write_record(shop.project, record)
+        return record
+
+    keep(f"sha256:{'a' * 64}")
+    assert shop.push(CELLS[0], tier=None).returncode == ExitCode.FAILED  # it speaks of another image
+    image = images.inspect(f"{REPOSITORY}:{CELLS[0]}")
+    assert image is not None
+    assert image.digest is not None
+    own = keep(image.digest)
+    done = shop.push(CELLS[0], "--json", tier=None)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    (row,) = json.loads(done.stdout)["images"]
+    assert (row["tier"], row["digest"]) == ("run", image.digest)
+    assert attached(shop.repository, image.digest)[0] == (own,)
 
 
 def test_a_cell_that_is_not_built(shop: Shop) -> None:
