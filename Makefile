@@ -84,6 +84,11 @@ test-fleet: engine registry ## Run the tests on two BuildKit daemons and a regis
 	@scripts/go-tools.sh buildkitd
 	$(BIN)/pytest -q -s tests/fleet
 
+.PHONY: test-browser
+test-browser: $(READY) ## Look at the page of `ortimg report` in Chromium (installs it, and checkers from npm)
+	@scripts/install-browser.sh
+	$(BIN)/pytest -q tests/browser
+
 .PHONY: bench
 bench: engine ## Print ratios: planning, rendering, building
 	$(BIN)/python bench/planning.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -63,6 +64,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     layers: LayerPicture | None
     absent: tuple[tuple[str, str], ...]  # identifiers that the picture lacks, and what a build said of them
     inputs: tuple[InputRow, ...]
+    locked: str | None  # date and age of images.lock; None: it has none
     plots: tuple[Plot, ...]
     runs: tuple[RunRow, ...]
     untimed: int  # reports of tier run without times
@@ -97,6 +99,7 @@ def report_page(facts: ReportFacts) -> Page:
             if cell.identifier not in there
         ),
         inputs=tuple(input_row(fact, origins, facts.now) for fact in facts.inputs),
+        locked=_locked(facts),
         plots=tuple(plot(fact) for fact in facts.benches),
         runs=runs,
         untimed=len(facts.runs) - len(runs),
@@ -104,6 +107,12 @@ def report_page(facts: ReportFacts) -> Page:
         excluded=_groups(facts.excluded),
         notes=facts.notes,
     )
+
+
+def _locked(facts: ReportFacts) -> str | None:
+    if facts.lock.epoch is None:
+        return None
+    return aged(datetime.fromtimestamp(facts.lock.epoch, UTC), facts.now)
 
 
 def _here(cell: Cell, facts: ReportFacts) -> bool:
@@ -181,7 +190,7 @@ def _card(cell: Cell, facts: ReportFacts, verdicts: Sequence[VerdictFact]) -> Ca
         tags=cell.tags,
         tier=_state(cell, facts),
         here=image is not None,
-        facts=tuple(_known(image, build, facts)),
+        facts=tuple(_known(image, build)),
         digest=digest,
         pull=f"docker pull {name}",
         run=f"docker run --rm --gpus all {name}",
@@ -190,7 +199,7 @@ def _card(cell: Cell, facts: ReportFacts, verdicts: Sequence[VerdictFact]) -> Ca
     )
 
 
-def _known(image: ImageFact | None, build: BuildFact | None, facts: ReportFacts) -> Iterator[tuple[str, str]]:
+def _known(image: ImageFact | None, build: BuildFact | None) -> Iterator[tuple[str, str]]:
     if image is not None:
         yield "Size", f"{amount(sum(layer.size for layer in image.layers))} unpacked"
     elif build is not None:
@@ -199,7 +208,7 @@ def _known(image: ImageFact | None, build: BuildFact | None, facts: ReportFacts)
     if origins:
         yield "Origins", ", ".join(f"{part}: {origin}" for part, origin in origins.items())
     if image is not None and image.created is not None:
-        yield "Made", aged(image.created, facts.now)
+        yield "Dated", day(image.created)  # by the lock: no age of what is in it
 
 
 def _built_elsewhere(build: BuildFact | None) -> str:

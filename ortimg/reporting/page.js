@@ -8,7 +8,7 @@
   const field = document.getElementById("q");
   const count = document.getElementById("count");
   const said = document.getElementById("said");
-  const form = document.getElementById("search");
+  const finder = document.getElementById("search");
 
   const filter = () => {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -50,8 +50,7 @@
     setTimeout(() => button.classList.remove("done"), 2000);
   };
 
-  form.hidden = false;
-  form.addEventListener("submit", (event) => event.preventDefault());
+  finder.hidden = false;
   field.addEventListener("input", filter);
   for (const button of all("button.copy")) {
     button.hidden = false;
