@@ -88,7 +88,7 @@ def report_page(facts: ReportFacts) -> Page:
         date=day(facts.now),
         version=facts.version,
         summary=_summary(facts, there),
-        engine=facts.engine,
+        engine=facts.engine and facts.engine.partition(":")[0],  # the rest names this machine's endpoint
         fit=fit_grid(facts.cells, facts.hosts, tiers, _of_images(verdicts, facts)),
         drivers=driver_grid(facts.cells, facts.hosts),
         cards=tuple(_card(cell, facts, verdicts[cell.identifier]) for cell in facts.cells),

@@ -47,7 +47,8 @@ def read_measurements(root: Path, named: Sequence[Path]) -> Measurements:
     for path, name, asked in files:
         try:
             data = _json(path, name, _BENCH_HINT)
-            fact = _measurement(data, name, only_reports=asked)
+            # A page is handed on: where a named file lay on this machine is nobody's business.
+            fact = _measurement(data, name, path.name if asked else name, only_reports=asked)
         except ConfigError as error:
             if asked:
                 raise
@@ -111,26 +112,30 @@ def _json(path: Path, name: str, hint: str) -> Any:
         raise ConfigError(f"{name} is no JSON: {error}", hint=hint) from None
 
 
-def _measurement(data: Any, name: str, *, only_reports: bool) -> BenchFact | RunFact | NumbersFact | None:
+def _measurement(
+    data: Any, name: str, shown: str, *, only_reports: bool
+) -> BenchFact | RunFact | NumbersFact | None:
     """What the file holds; None: a report that measured nothing. Raises ConfigError."""
     if isinstance(data, dict) and "findings" in data:
         try:
             report = parse_report(msgspec.json.encode(data))
         except CheckFailed as error:
             raise ConfigError(f"{name}: {error.message}", hint=_BENCH_HINT) from None
-        return _of_report(report, name, only_reports)
+        return _of_report(report, name, shown, only_reports)
     if only_reports:
         raise ConfigError(f"{name} holds no measurement", hint=_BENCH_HINT)
-    rows = [row for _, row in zip(range(_MOST_NUMBERS), _leaves(data, ""), strict=False)]
-    return NumbersFact(source=name, rows=tuple(rows)) if rows else None
+    rows = [*_leaves(data, "")]
+    if (more := len(rows) - _MOST_NUMBERS) > 0:
+        rows = [*rows[:_MOST_NUMBERS], ("not shown", f"{more:,} more values of the file")]
+    return NumbersFact(source=shown, rows=tuple(rows)) if rows else None
 
 
-def _of_report(report: Report, name: str, asked: bool) -> BenchFact | RunFact | None:
+def _of_report(report: Report, name: str, shown: str, asked: bool) -> BenchFact | RunFact | None:
     if report.bench:
         lines = tuple(line for one in judge(report.bench) for line in words(one))
-        return BenchFact(source=name, target=report.target, report=report.bench, judgement=lines)
+        return BenchFact(source=shown, target=report.target, report=report.bench, judgement=lines)
     if report.run:
-        return RunFact(source=name, target=report.target, verdict=report.verdict.value, run=report.run)
+        return RunFact(source=shown, target=report.target, verdict=report.verdict.value, run=report.run)
     if asked:
         raise ConfigError(f"{name} holds no measurement", hint=_BENCH_HINT)
     return None

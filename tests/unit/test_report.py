@@ -371,6 +371,7 @@ def test_the_page_is_written_where_no_engine_answers(project: Path) -> None:
     assert "sizes are left out: the container engine does not answer" in done.stderr
     assert done.stdout == ""
     assert tree(target.read_text("utf-8"))[1] == []
+    assert "127.0.0.1" not in target.read_text("utf-8")
     assert not (project / "cache").exists()
 
 
@@ -403,8 +404,18 @@ def test_measurements_are_found_and_named_ones_come_first(project: Path) -> None
     text = words(by_id(tree(done.stdout)[0], "bench"))
     assert "NVIDIA H200" in text
     assert "ratios.wall" in text
-    assert f"from {mine}" in text
+    assert "from mine.json" in text
+    assert str(project) not in done.stdout
     assert "ignored: bench/results/cut.json is no JSON" in done.stderr
+
+
+def test_a_long_file_of_numbers_says_what_is_left_out(project: Path) -> None:
+    (project / "bench" / "results").mkdir(parents=True)
+    (project / "bench" / "results" / "long.json").write_text(json.dumps([*range(1302)]))
+    text = words(by_id(tree(report(project, "-o", "-", "--no-engine").stdout)[0], "bench"))
+    assert "[299]299" in text
+    assert "[300]" not in text
+    assert "1,002 more values of the file" in text
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema": 1}', '{"findings": 3}'])
