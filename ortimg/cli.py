@@ -37,6 +37,7 @@ VERBS = {
     "compare": "Tell what changes between two versions, images or roots, and what must be done.",
     "doctor": "Tell what keeps ONNX Runtime from using CUDA, on a host, in an image, in a log.",
     "push": "Publish images: each layer once, alias tags last.",
+    "sbom": "Tell what images are made of, as SPDX or CycloneDX.",
     "engine": "See to a container engine; stop the one that was started.",
     "report": "Write one HTML page: where images run, what they share, where inputs came from.",
     "ci": "Print a CI pipeline for GitHub or GitLab.",

@@ -215,6 +215,36 @@ class Engine:
         return found
 
     @contextmanager
+    def folders(self, reference: str) -> Iterator[Callable[[str], Iterator[bytes] | None]]:
+        """A function from a path of an image to a tar of what is there, in pieces; None where nothing is.
+
+        Nothing is run. Raises CheckFailed where the engine has no such image.
+        """
+        from docker.errors import ImageNotFound, NotFound
+
+        try:
+            container = self._ask(
+                lambda: self._docker.containers.create(reference, ["none"], network_mode="none")
+            )
+        except ImageNotFound:
+            what = f"the engine has no image {quote(reference)}"
+            raise CheckFailed(what, "build or pull it first") from None
+
+        def read(path: str) -> Iterator[bytes] | None:
+            try:
+                chunks: Iterator[bytes] = iter(
+                    self._ask(lambda: container.get_archive(path, chunk_size=_CHUNK))[0]
+                )
+                return chunks
+            except NotFound:
+                return None
+
+        try:
+            yield read
+        finally:
+            self._ask(lambda: container.remove(force=True, v=True))
+
+    @contextmanager
     def exported(self, reference: str) -> Iterator[tarfile.TarFile]:
         """Every file of an image as a tar, to be read once from front to back; nothing is run."""
         from ortimg.engine.tar_stream import open_tar

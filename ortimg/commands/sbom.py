@@ -1,0 +1,69 @@
+"""`ortimg sbom`: what images are made of, as SPDX or CycloneDX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ortimg.errors import CheckFailed, ConfigError
+from ortimg.project import Project, pass_project
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[SELECTOR|IMAGE]...")
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(["spdx-json", "cyclonedx-json"]),
+    multiple=True,
+    default=["spdx-json"],
+    show_default=True,
+    help="Format of the document; may be given twice.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write a file for each image there, instead of one document to stdout.",
+)
+@pass_project
+def sbom(project: Project, names: tuple[str, ...], formats: tuple[str, ...], output: Path | None) -> None:
+    """Tell what the images of SELECTOR, or an IMAGE of the engine, are made of.
+
+    ONNX Runtime, CUDA and cuDNN stand there with their versions, licences, hashes and origins, beside the
+    distribution's packages.
+    """
+    from ortimg.engine.client import Engine
+    from ortimg.generated import write_atomically
+    from ortimg.inputs.cache import Cache
+    from ortimg.inputs.lockfile import read_lock
+    from ortimg.sbom.choice import choose
+    from ortimg.sbom.documents import Format, make_bom, writer
+
+    writers = {Format(name): writer(Format(name)) for name in dict.fromkeys(formats)}
+    engine = Engine()
+    chosen, absent = choose(project, names, engine)
+    if not chosen:
+        raise CheckFailed("the engine has none of these images", "Run `ortimg build` first.")
+    if output is None and len(chosen) * len(writers) > 1:
+        raise ConfigError(
+            f"{len(chosen) * len(writers)} documents do not go to stdout together",
+            hint="Name a folder with -o, or one image and one format.",
+        )
+    for name in absent:
+        click.echo(f"left out: {name} is not built", err=True)
+    lock, cache = read_lock(project.root), Cache.default()
+    for row in chosen:
+        bom = make_bom(engine, row.image, row.reference, row.cell, lock, cache)
+        for note in bom.notes:
+            click.echo(f"{row.cell.identifier}: {note}", err=True)
+        for wanted, write in writers.items():
+            if output is None:
+                click.echo(write(bom), nl=False)
+                continue
+            output.mkdir(parents=True, exist_ok=True)
+            path = output / f"{row.cell.identifier}{wanted.suffix}"
+            write_atomically(path, write(bom))
+            click.echo(str(path))
