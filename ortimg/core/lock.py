@@ -16,14 +16,15 @@ from ortimg.core.model import Cell, Flavour
 from ortimg.errors import ConfigError, EnvironmentFault
 
 SCHEMA = 1
-# Date of units and of their files, 1980: older than any lock, since a builder takes whatever is younger than an
-# image's date back to it. https://reproducible-builds.org/docs/source-date-epoch/
-UNIT_EPOCH = 315_532_800
+# Date of units, 9999-01-01: a builder takes what is younger than an image's own date back to that, and lets
+# stand what is older. So a unit of any age gives the same image.
+# https://docs.docker.com/build/ci/github-actions/reproducible-builds/
+UNIT_EPOCH = 253_370_764_800
 DEFAULT_EPOCH = 1_735_689_600  # 2025-01-01: date of images where no `ortimg lock` has run
 # Both end up in Dockerfiles, whose text must not be what somebody put into the lock.
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Digest = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}\Z")]
-Epoch = Annotated[int, msgspec.Meta(ge=UNIT_EPOCH, le=253_402_300_799)]  # to the end of the year 9999
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=UNIT_EPOCH)]
 
 
 class Repacked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

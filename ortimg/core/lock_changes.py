@@ -74,8 +74,8 @@ def accept(lock: Lock, now: Lock, scope: Scope) -> Lock:
 def dated(lock: Lock, new: Lock, now: int, take: bool) -> Lock:
     """`new`, which came of `lock`, with the date that its images get: `now`, in seconds, where there is none.
 
-    `take`: also where pins have changed, as `lock --update` does. Otherwise the date stays, so that a lock that
-    only learns more gives the same images.
+    `take`: also where pins have changed, as `lock --update` does. Otherwise the date stays, so that a lock
+    that only learns more gives the same images.
     """
     if lock.epoch is None or (take and new != lock):
         return msgspec.structs.replace(new, epoch=now)

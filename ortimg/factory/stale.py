@@ -25,7 +25,8 @@ from ortimg.inputs.origins import base_name
 _STEP = r"^\[stage-\d+ \d+/\d+\] (?:LINK )?COPY --link "
 _HEAVY_STEP = re.compile(_STEP + r"--from=(?:cuda|ort|ort-verify|base) / /$")
 _CELL_STEP = re.compile(
-    r"^mount / from exec .*(?:cat >/etc/ld\.so\.conf\.d/000-onnxruntime\.conf|ldconfig && rm -f /var/cache/ldconfig/aux-cache|ort-verify --tier load)",
+    r"^mount / from exec .*(?:cat >/etc/ld\.so\.conf\.d/000-onnxruntime\.conf"
+    r"|ldconfig && rm -f /var/cache/ldconfig/aux-cache|ort-verify --tier load)",
     re.DOTALL,
 )
 
