@@ -57,6 +57,11 @@ if TYPE_CHECKING:
     help="With --push: push below this instead of to images.yaml's own registry.",
 )
 @click.option(
+    "--provenance",
+    is_flag=True,
+    help="With --builder: attach how each image was built. Its digest is another one with each build then.",
+)
+@click.option(
     "--changed-since",
     metavar="REPOSITORY|LOCK",
     help="Build only what this repository (`registry`: images.yaml's own) does not have with the same"
@@ -81,6 +86,7 @@ def build(
     push: bool,
     tier: str | None,
     registry_prefix: str | None,
+    provenance: bool,
     changed_since: str | None,
     gpu: bool,
     gpu_device: str | None,
@@ -123,6 +129,7 @@ def build(
         push=push and not own_push,
         tier=Tier(tier) if tier else None,
         registry_prefix=registry_prefix,
+        provenance=provenance,
     )
     stage = open_stage(project.root, gpu, gpu_device, wish)
 

@@ -61,6 +61,13 @@ from ortimg.project import Project, pass_project
     show_default=True,
     help="Where digests are written; the same as text goes beside it.",
 )
+@click.option(
+    "--sbom",
+    "sboms",
+    type=click.Choice(["spdx-json", "cyclonedx-json"]),
+    multiple=True,
+    help="Attach a bill of materials in this format to each image; may be given twice.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @pass_project
 def push(
@@ -78,6 +85,7 @@ def push(
     plain_http: bool,
     retries: int,
     digests: Path,
+    sboms: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Push the images of the cells that SELECTOR globs name; all, if there is none.
@@ -109,6 +117,13 @@ def push(
         project, cells, wish, prefixes=prefixes, plain_http=plain_http, retries=retries, digests=digests
     )
     click.echo(json.dumps(report.as_data()) if as_json else summary(report).rstrip("\n"))
+    if sboms and report.exit_code is ExitCode.DONE:
+        from ortimg.sbom.attach import attach_sboms
+        from ortimg.sbom.documents import Format
+
+        formats = [Format(name) for name in dict.fromkeys(sboms)]
+        found = attach_sboms(project, cells, report, formats, plain_http=plain_http, retries=retries)
+        click.echo(f"{len(found)} bills of materials attached", err=True)
     if report.exit_code is ExitCode.INTERRUPTED:
         click.echo("interrupted", err=True)
     if report.exit_code is not ExitCode.DONE:

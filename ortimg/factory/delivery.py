@@ -19,6 +19,7 @@ from ortimg.errors import EnvironmentFault
 from ortimg.factory.stores import COMPRESSION, Target, layout_digest
 from ortimg.registry.client import Registries
 from ortimg.registry.labels import labels_of
+from ortimg.registry.model import images_of
 
 CONTENT = "ortimg.content"  # label
 
@@ -104,6 +105,9 @@ class ToFolder:
             return None
         try:
             manifest = self._blob(path, layout_digest(path))
+            if "manifests" in manifest:  # an image with a provenance
+                (digest,) = images_of(manifest)
+                manifest = self._blob(path, digest)
             config = self._blob(path, manifest["config"]["digest"])
             labels = config.get("config", {}).get("Labels") or {}
         except (OSError, ValueError, KeyError, TypeError, EnvironmentFault):

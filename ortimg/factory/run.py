@@ -114,7 +114,7 @@ def run(
                 site.delivery,
                 site.handed,
                 fetcher,
-                Builder(project.root, work, logs, site.builder, cancel, lock.epoch),
+                Builder(project.root, work, logs, site.builder, cancel, lock.epoch, wish.provenance),
                 table,
                 available=available,
                 fail_fast=fail_fast,

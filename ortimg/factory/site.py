@@ -48,6 +48,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     push: bool = False
     verify_only: bool = False
     tier: Tier | None = None  # the least that an image must be verified to before it is pushed
+    provenance: bool = False  # attach one to the images
     registry_prefix: str | None = None  # pushes go below it instead of to images.yaml's own registry
 
     def repository(self, own: str) -> str:
@@ -89,6 +90,11 @@ def open_site(wish: Wish, repository: str, cache: Cache) -> Site:
             info=check_engine(),
             has_image=lambda name: engine.inspect(name) is not None,
             handed=lambda _image: None,
+        )
+    if wish.provenance and not (wish.push or wish.output is not None):
+        raise ConfigError(
+            "--provenance goes with --push or --output: an engine drops it from what is loaded",
+            hint="Leave it out, or choose another place for the images.",
         )
     if sum((wish.load, wish.push, wish.verify_only, wish.output is not None)) != 1:
         raise ConfigError(
@@ -225,6 +231,7 @@ def _refuse_foreign_options(wish: Wish) -> None:
         ("--output", wish.output),
         ("--load", wish.load),
         ("--verify-only", wish.verify_only),
+        ("--provenance", wish.provenance),
     ):
         if given:
             raise ConfigError(

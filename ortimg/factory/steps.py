@@ -26,9 +26,9 @@ from ortimg.inputs.result import Fetched, Kind
 _ROOT_DOCKERFILE = 'FROM scratch\nADD root.tar /\nCMD ["bash"]\n'
 VERIFY_STEP = re.compile(r"\bort-verify --tier load\b")
 
-# The date in an image's configuration and in its history: https://reproducible-builds.org/specs/source-date-epoch/
-# That is all it is for. `rewrite-timestamp=true` packs every layer anew, the gigabytes too (90 s an image), and the
-# engine's own store refuses it: the Dockerfile itself gives its files fixed times.
+# The date in an image's configuration and in its history, and no more: `rewrite-timestamp=true` would pack
+# every layer anew, the gigabytes too (88 and 109 s an image), and the engine's own store refuses it. The
+# Dockerfile itself gives its files fixed times. https://reproducible-builds.org/specs/source-date-epoch/
 _EPOCH = "SOURCE_DATE_EPOCH"
 _TRIES = 3
 _PAUSE = 2.0  # seconds
@@ -48,6 +48,7 @@ class Builder:
         builder: str,
         cancel: threading.Event,
         epoch: int | None = None,
+        provenance: bool = False,
     ) -> None:
         """`epoch`: date of the cells' images, seconds since 1970; SOURCE_DATE_EPOCH goes before it."""
         self._dockerfiles = root / DOCKERFILES
@@ -56,6 +57,7 @@ class Builder:
         self._logs = logs
         self._builder = builder
         self.cancel = cancel
+        self._provenance = provenance
         self._date = os.environ.get(_EPOCH) or str(DEFAULT_EPOCH if epoch is None else epoch)
 
     def root(self, reference: str, tar: Fetched, target: Target, on_step: OnStep) -> BuildOutcome:
@@ -125,6 +127,7 @@ class Builder:
             self._dockerfiles,
             self._root / dockerfile_path(image.cell),
             timing,
+            *(["--provenance=mode=max"] if self._provenance else []),
             date=self._date,
         )
         return outcome, timing.seconds

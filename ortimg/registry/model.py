@@ -86,6 +86,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
+def images_of(index: Mapping[str, Any]) -> list[str]:
+    """Digests of the images of an index: not of its attestations, whose platform is "unknown".
+
+    https://docs.docker.com/build/metadata/attestations/attestation-storage/
+    """
+    rows = index.get("manifests") or ()
+    return [str(row["digest"]) for row in rows if (row.get("platform") or {}).get("os") != "unknown"]
+
+
 def canonical(data: Mapping[str, object]) -> bytes:
     """JSON that is the same each time."""
     return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
