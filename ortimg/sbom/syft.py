@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from ortimg.core.content import digest
@@ -37,8 +36,8 @@ def syft_program() -> str | None:
 
 def distro_packages(read: Read, cache: Cache, program: str) -> tuple[Component, ...]:
     """The packages of the image that `read` reads. Raises EnvironmentFault where syft fails."""
-    with tempfile.TemporaryDirectory(prefix="sbom-", dir=cache.root / "tmp") as work:
-        root = Path(work) / "root"
+    with cache.workdir() as work:
+        root = work / "root"
         parts = [program, _version(program)]
         for place in (*_RELEASE, *_DATABASES, _COPYRIGHTS):
             for path, member, tar in members(read, place):
@@ -55,7 +54,7 @@ def distro_packages(read: Read, cache: Cache, program: str) -> tuple[Component, 
         kept = cache.root / "sbom" / f"distro-{digest(*sorted(parts))}.json"
         if kept.is_file():
             return read_syft(kept.read_bytes())
-        data = _scan(program, root, Path(work))
+        data = _scan(program, root, work)
         found = read_syft(data)
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, data.decode())
