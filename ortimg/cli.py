@@ -5,6 +5,7 @@ A verb's module is imported when the verb is used, so that `ortimg list` does no
 
 from __future__ import annotations
 
+import atexit
 import errno
 import importlib
 import os
@@ -170,7 +171,25 @@ def _tell(error: OrtimgError) -> int:
     return error.exit_code
 
 
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    """One signal more while threads of a command that is over come to their end: now."""
+    os._exit(ExitCode.INTERRUPTED)
+
+
+def _deafen() -> None:
+    """The last of Python's own clean-up would die of a signal, and lose the exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def main() -> None:
     """Entry point of the `ortimg` command."""
+    atexit.register(_deafen)
     signal.signal(signal.SIGTERM, _interrupt)
-    cli(prog_name="ortimg")
+    try:
+        cli(prog_name="ortimg")
+    except KeyboardInterrupt:  # a second one, while the first was answered
+        sys.exit(ExitCode.INTERRUPTED)
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _leave)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import requests
@@ -72,6 +74,8 @@ class Downloader:
         self._stall = (stall_seconds, stall_bytes)
         self._transfers = transfers
         self._backoff = backoff
+        self._stopped = threading.Event()
+        self._open: set[requests.Response] = set()  # their bodies are being read
         self._retry = Limits(
             total=retries,
             backoff_factor=backoff,
@@ -81,6 +85,13 @@ class Downloader:
             allowed_methods=("GET", "HEAD"),
             raise_on_status=False,
         )
+
+    def stop(self) -> None:
+        """End every transfer now, those too that wait for a silent server; they become `Unreachable`."""
+        self._stopped.set()
+        for response in tuple(self._open):
+            with suppress(Exception):  # it came to its end meanwhile
+                response.raw.shutdown()
 
     def fetch(
         self, url: str, target: Path, *, sha256: str | None = None, progress: Progress | None = None
@@ -96,6 +107,8 @@ class Downloader:
                     found = self._transfer(url, target, progress)
                     break
                 except _BrokenOffError as error:
+                    if self._stopped.is_set():
+                        raise Unreachable(f"{url}: interrupted") from error
                     if attempt == self._transfers:
                         raise Unreachable(
                             f"{url}: {error} ({attempt} attempts)", "check the network, then try again"
@@ -124,7 +137,7 @@ class Downloader:
                 raise Unreachable(f"{url}: {cause(error)}", hint) from error
             except requests.RequestException as error:
                 raise Unreachable(f"{url}: {cause(error)}", "check the network, then try again") from error
-            with response, target.open("wb") as file:
+            with self._listed(response), target.open("wb") as file:
                 if response.status_code != requests.codes.ok:
                     raise Unreachable(
                         f"{url}: the server answered {response.status_code} {response.reason}",
@@ -145,6 +158,18 @@ class Downloader:
         if total is not None and done != total:
             raise _BrokenOffError(f"the transfer broke off after {done:,} of {total:,} bytes")
         return digest.hexdigest()
+
+    @contextmanager
+    def _listed(self, response: requests.Response) -> Iterator[None]:
+        """`stop` finds it."""
+        self._open.add(response)
+        try:
+            if self._stopped.is_set():
+                raise _BrokenOffError("interrupted")
+            with response:
+                yield
+        finally:
+            self._open.discard(response)
 
     def _watch(self, window: tuple[float, int], done: int) -> tuple[float, int]:
         """Give up on a server that only drips: a time-out for each read never sees that."""

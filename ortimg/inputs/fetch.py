@@ -69,12 +69,13 @@ class Fetcher:
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self._origins.stop.set()
+            self.cancel()
         self._pool.shutdown(wait=True, cancel_futures=error is not None)
 
     def cancel(self) -> None:
         """End downloads and client processes; what was waited for becomes `Missing`."""
         self._origins.stop.set()
+        self._origins.downloader.stop()
 
     @property
     def upstream(self) -> Upstream:

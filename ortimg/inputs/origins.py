@@ -42,7 +42,7 @@ class Origins:
         self.stop = threading.Event()
         self._lock = lock
         self._upstream = upstream
-        self._downloader = downloader
+        self.downloader = downloader
         self._has_image = has_image
         self._on_update = on_update
         self._mirrors = mirrors
@@ -71,7 +71,7 @@ class Origins:
                     self._tell(Kind.ORT, row.key, "upstream: downloading")
                     progress = self._progress(Kind.ORT, row.key, "upstream")
                     entry = release.fetch_release(
-                        self.cache, row, pin, self._downloader, progress, self._mirrors.releases
+                        self.cache, row, pin, self.downloader, progress, self._mirrors.releases
                     )
                     return self._ort_result(row, entry)
                 except Unreachable as error:

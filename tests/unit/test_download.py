@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from loopback import Server, body, drip, in_turn, serving, status, zeros
+from loopback import Handler, Server, body, drip, in_turn, serving, status, zeros
 
 from ortimg.errors import ExitCode
 from ortimg.inputs.download import Downloader, HashMismatch, Limits, Unreachable
@@ -131,6 +132,32 @@ def test_a_silent_server_is_given_up(server: Server, tmp_path: Path) -> None:
     hasty = Downloader(read_seconds=0.2, transfers=1, backoff=0.01)
     with pytest.raises(Unreachable, match="timed out"):
         hasty.fetch(f"{server.url}/a", tmp_path / "a")
+
+
+def test_a_stop_ends_the_wait_for_a_silent_server(server: Server, tmp_path: Path) -> None:
+    over = threading.Event()
+    patient = Downloader(read_seconds=600, transfers=3)
+
+    def answer(handler: Handler) -> None:
+        handler.head(200, 10)
+        handler.wfile.write(b"x")
+        threading.Timer(0.2, patient.stop).start()
+        over.wait(60)
+
+    server.answers["/a"] = answer
+    with pytest.raises(Unreachable, match="interrupted"):
+        patient.fetch(f"{server.url}/a", tmp_path / "a")
+    over.set()
+    assert server.asked == ["/a"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_length_that_is_too_small(server: Server, downloader: Downloader, tmp_path: Path) -> None:
+    """What lies behind the promised end is never read, so the hash is another one."""
+    server.answers["/a"] = body(DATA, length=len(DATA) - 100)
+    with pytest.raises(HashMismatch):
+        downloader.fetch(f"{server.url}/a", tmp_path / "a", sha256=SHA)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nobody_listens(server: Server, tmp_path: Path) -> None:
