@@ -56,6 +56,8 @@ def run_build(
     began = time.monotonic()
     # Provenance holds times: with it each build has another digest.
     environment = {**os.environ, "BUILDX_NO_DEFAULT_ATTESTATIONS": "1", **(env or {})}
+    if not _can_keep(_state_folder(environment)):
+        environment["BUILDX_CONFIG"] = str(log.parent / "buildx")
     command = ["docker", "buildx", args[0], "--progress=rawjson", *args[1:]]
     process = subprocess.Popen(
         command,
@@ -90,6 +92,22 @@ def run_build(
         log=log,
         failure=failure_of(parser, returncode) if failed else None,
     )
+
+
+def _state_folder(environment: Mapping[str, str]) -> Path:
+    """Where buildx keeps builders and more: https://docs.docker.com/build/building/variables/#buildx_config"""
+    if folder := environment.get("BUILDX_CONFIG"):
+        return Path(folder)
+    docker = environment.get("DOCKER_CONFIG")
+    return (Path(docker) if docker else Path.home() / ".docker") / "buildx"
+
+
+def _can_keep(state: Path) -> bool:
+    """Whether buildx may write its state: else it builds nothing. A folder that is there is the user's."""
+    if state.exists():
+        return True
+    there = next(folder for folder in state.absolute().parents if folder.exists())
+    return os.access(there, os.W_OK)
 
 
 class _Canceller:

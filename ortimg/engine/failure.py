@@ -43,6 +43,7 @@ _ENVIRONMENT = (
     "closing transport",
     "error reading from server: EOF",
     "no builder",
+    "read-only file system",  # a home folder that buildx cannot write
     _NOT_PACKED,
     "is not a docker command",  # the plugin went away, or `docker` is another program
 )

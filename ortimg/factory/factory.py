@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -158,9 +158,8 @@ class Factory:
             asked[kind].fetch()
         inputs = {kind: ask.known or self._fetched(ask.fetch()) for kind, ask in asked.items()}
         image = self._image(cell, inputs)
-        if (same := self._same(image)) is not None:
-            self._table.finish(cell.identifier, same.result.value)
-            return same
+        if (there := self._there(image)) is not None:
+            return there
 
         def read(kind: Kind) -> Fetched:
             return self._read(inputs[kind], asked[kind].fetch())
@@ -179,7 +178,17 @@ class Factory:
         base_source = (
             self._upstream(base) if base_image is None else self._store.source(self._wait(base_image))
         )
-        tags = self._tags(cell)
+        # A second run on this machine waits here, and finds the image that the first one made.
+        with self._alone(self._reference(cell)):
+            return self._there(image) or self._made(image, base_source)
+
+    def _there(self, image: CellImage) -> CellResult | None:
+        if (same := self._same(image)) is not None:
+            self._table.finish(image.cell.identifier, same.result.value)
+        return same
+
+    def _made(self, image: CellImage, base_source: str | None) -> CellResult:
+        cell, tags = image.cell, self._tags(image.cell)
         with self._turns:
             self._check_cancelled()
             began = time.monotonic()
@@ -297,11 +306,16 @@ class Factory:
 
     def _heavy(self, reference: str, build: HeavyBuild) -> None:
         """Build what cells share; a second run on this machine waits for it instead of doing the same."""
-        name = reference.rpartition("/")[2]
+        with self._alone(reference):
+            if not self._store.has(reference):
+                self._build_heavy(reference, reference.rpartition("/")[2], build)
+
+    @contextmanager
+    def _alone(self, reference: str) -> Iterator[None]:
+        """No other run on this machine makes `reference` meanwhile."""
         try:
-            with self._locked(f"image/{name.replace(':', '-')}", self._builder.cancel):
-                if not self._store.has(reference):
-                    self._build_heavy(reference, name, build)
+            with self._locked(f"image/{reference.replace(':', '-')}", self._builder.cancel):
+                yield
         except StoppedError:
             raise BrokenError("interrupted", environment=True) from None
 
