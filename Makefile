@@ -66,12 +66,16 @@ compiler: # what the tests make libraries with
 registry: # what the tests push to
 	@command -v docker-registry >/dev/null || scripts/install-registry.sh
 
+.PHONY: clock
+clock: # what sets a command's clock back
+	@command -v faketime >/dev/null || scripts/install-faketime.sh
+
 .PHONY: test-unit
 test-unit: $(READY) compiler ## Run the tests that need no engine (seconds)
 	$(BIN)/pytest -q -n auto tests/unit tests/golden
 
 .PHONY: test-docker
-test-docker: engine compiler registry ## Run the tests on a real engine, with real inputs
+test-docker: engine compiler registry clock ## Run the tests on a real engine, with real inputs
 	$(BIN)/pytest -q tests/docker
 
 .PHONY: test-gpu

@@ -16,8 +16,8 @@ import sys
 import tarfile
 import threading
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -126,6 +126,66 @@ def rows_of(out: str, err: str) -> dict[str, Any]:
     return {row["identifier"]: row for row in report["cells"]}
 
 
+def runs(*words: str) -> bool:
+    """Whether there is a process with just this command line."""
+    wanted = "\0".join(words).encode() + b"\0"
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if (entry / "cmdline").read_bytes() == wanted:
+                    return True
+            except OSError:
+                continue
+    return False
+
+
+@dataclass(frozen=True)
+class SlowHost:
+    """A release host that begins an answer and then says no more until it is told to."""
+
+    url: str
+    asked: threading.Event
+    go_on: threading.Event
+
+
+@contextmanager
+def slow_host(parts: Parts) -> Iterator[SlowHost]:
+    """It has the archive."""
+    asked, go_on = threading.Event(), threading.Event()
+    data = (parts.folder / "web" / f"v{VERSION}" / ASSET).read_bytes()
+
+    class Slow(_Quiet):
+        def do_GET(self) -> None:
+            if not self.path.endswith(ASSET):
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data[:1000])
+            asked.set()
+            go_on.wait(60)
+            with suppress(OSError):
+                self.wfile.write(data[1000:])
+
+    with _serving(Slow) as url:
+        try:
+            yield SlowHost(url, asked, go_on)
+        finally:
+            go_on.set()
+
+
+@contextmanager
+def _serving(handler: Callable[..., _Quiet]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def small_project(folder: Path, parts: Parts, name: str, cache: Path | None = None) -> Small:
     """A new project below `folder`. `name`: of its images, which must be told apart from all others.
 
@@ -171,17 +231,11 @@ def small_parts(folder: Path, engine: Engine) -> Iterator[Parts]:
     _pack_release(world.path(PREFIX), release)
     _pack_wheel(world.path(CUDA), folder / WHEEL)
     _import_base(world.root, folder / "base.tar")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder / "web")))
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    files = {path.name: sha256_of(path) for path in (release, folder / WHEEL)}
     try:
-        yield Parts(
-            folder=folder,
-            url=f"http://127.0.0.1:{server.server_port}",
-            sha256={path.name: sha256_of(path) for path in (release, folder / WHEEL)},
-        )
+        with _serving(partial(_Quiet, directory=str(folder / "web"))) as url:
+            yield Parts(folder, url, files)
     finally:
-        server.shutdown()
-        server.server_close()
         engine.remove(BASE)
 
 

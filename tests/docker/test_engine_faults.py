@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from own_engine import OwnEngine, own_engine
-from small import BASE, CELLS, Parts, Small, rows_of, small_parts, small_project, units_of
+from small import BASE, CELLS, Parts, Small, rows_of, runs, small_parts, small_project, units_of
 
 from ortimg.engine.client import Engine
 from ortimg.errors import ExitCode
@@ -67,19 +67,6 @@ def run_until(
         then()
         out, err = running.communicate(timeout=120)
     return running.returncode, out, err
-
-
-def runs(*words: str) -> bool:
-    """Whether there is a process with just this command line."""
-    wanted = "\0".join(words).encode() + b"\0"
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if (entry / "cmdline").read_bytes() == wanted:
-                    return True
-            except OSError:
-                continue
-    return False
 
 
 def test_an_engine_that_is_killed_in_the_middle_of_a_build(world: World, tmp_path: Path) -> None:
