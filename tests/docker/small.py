@@ -39,7 +39,7 @@ from ortimg.project import load_project
 from ortimg.rendering import build_context, render_project
 from ortimg.sources import builtin_templates
 
-BASE = "localhost/ortimg-test/small-base:1"
+BASE = f"localhost/ortimg-test/small-base:{os.getpid()}"  # another run of the tests has its own
 CELLS = tuple(f"{VERSION}-cuda12.2-cudnn9-{base}" for base in ("one", "two"))
 ASSET = f"onnxruntime-linux-x64-gpu-{VERSION}.tgz"
 WHEEL = "nvidia_small_cu12-1.0-py3-none-manylinux2014_x86_64.whl"
@@ -60,6 +60,7 @@ class Parts:
     folder: Path
     url: str
     sha256: Mapping[str, str]
+    asked: list[str]  # paths that were got from there
 
 
 @dataclass
@@ -232,9 +233,16 @@ def small_parts(folder: Path, engine: Engine) -> Iterator[Parts]:
     _pack_wheel(world.path(CUDA), folder / WHEEL)
     _import_base(world.root, folder / "base.tar")
     files = {path.name: sha256_of(path) for path in (release, folder / WHEEL)}
+    asked: list[str] = []
+
+    class Counting(_Quiet):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            super().do_GET()
+
     try:
-        with _serving(partial(_Quiet, directory=str(folder / "web"))) as url:
-            yield Parts(folder, url, files)
+        with _serving(partial(Counting, directory=str(folder / "web"))) as url:
+            yield Parts(folder, url, files, asked)
     finally:
         engine.remove(BASE)
 
