@@ -95,7 +95,7 @@ def test_a_wrong_wish_is_wrong_usage(image: str, verifier: Verifier) -> None:
 
 
 def test_any_user_saves_outputs_without_a_gpu(image: str, verifier: Verifier, tmp_path: Path) -> None:
-    """`--provider cpu` asks the engine for no GPU; the folder is written by the image's user, then as it was."""
+    """`--provider cpu` asks for no GPU; the folder is written by the image's user, then as it was."""
     saved = tmp_path / "saved"
     wish = RunWish(provider=Provider.CPU, save_outputs=saved)
     report = verify_image(Engine(), image, Tier.RUN, verifier, wish=wish)

@@ -230,7 +230,8 @@ def test_what_is_installed_is_part_of_the_base_alone() -> None:
 
 def test_a_python_image_finds_its_packages_by_a_path_file() -> None:
     text = one(resolved(*PYTHON))
-    assert "/usr/lib/python3/dist-packages/onnxruntime.pth <<'LIST'\n/opt/onnxruntime/1.17.1/python3.11\nLIST\n" in text
+    path_file = "/usr/lib/python3/dist-packages/onnxruntime.pth"
+    assert f"{path_file} <<'LIST'\n/opt/onnxruntime/1.17.1/python3.11\nLIST\n" in text
     assert "/opt/onnxruntime/current/lib" not in text, "Python opens the libraries by their paths"
     assert "onnxruntime-linux-x64" not in text, "the wheel is there instead of the archive"
     rocky = one(resolved("1.18.0", "11.8", "8", "rocky9", "python3.9"))
