@@ -61,6 +61,7 @@ class Parts:
     url: str
     sha256: Mapping[str, str]
     asked: list[str]  # paths that were got from there
+    projects: list[Small] = field(default_factory=list)
 
 
 @dataclass
@@ -220,7 +221,8 @@ def small_project(folder: Path, parts: Parts, name: str, cache: Path | None = No
     if cache is None:
         cache = folder / "cache"
         _share_tools(Cache(cache))
-    return Small(root, cache, f"ortimg-test/{name}", parts)
+    parts.projects.append(Small(root, cache, f"ortimg-test/{name}", parts))
+    return parts.projects[-1]
 
 
 @contextmanager
@@ -242,7 +244,13 @@ def small_parts(folder: Path, engine: Engine) -> Iterator[Parts]:
 
     try:
         with _serving(partial(Counting, directory=str(folder / "web"))) as url:
-            yield Parts(folder, url, files, asked)
+            parts = Parts(folder, url, files, asked)
+            yield parts
+            for project in parts.projects:
+                with suppress(AssertionError):  # its inputs were never had
+                    for unit in units_of(project, engine)[:2]:  # the others are those of every project
+                        engine.remove(unit)
+                    break
     finally:
         engine.remove(BASE)
 

@@ -120,7 +120,7 @@ def test_a_signal_in_the_middle_of_a_build(
     engine: Engine, project: Small, signals: tuple[signal.Signals, ...]
 ) -> None:
     assert project.build(ONE)[0].returncode == ExitCode.DONE
-    nap = f"4.{os.getpid()}"
+    nap = f"2.{os.getpid()}"
     project.step(f"sleep {nap}")
     running = project.start("build")
     while not runs("sleep", nap) and running.poll() is None:
@@ -184,13 +184,14 @@ def test_a_home_that_cannot_be_written(project: Small, tmp_path: Path) -> None:
 # The clock
 
 
-@pytest.mark.parametrize("back", ["-30y", "-1d"])
-def test_a_clock_that_goes_back(project: Small, back: str) -> None:
-    """Half of the work is done today, the rest on an earlier day; then it is today again."""
+def test_a_clock_that_goes_back(project: Small) -> None:
+    """Half of the work is done today, the rest thirty years ago; then it is today again."""
     program = shutil.which("faketime")
     assert program, "the tests need Debian's faketime: run scripts/install-faketime.sh"
     assert project.build(ONE)[0].returncode == ExitCode.DONE
-    preload = subprocess.run([program, "-f", back, "env"], check=True, capture_output=True, text=True).stdout
+    preload = subprocess.run(
+        [program, "-f", "-30y", "env"], check=True, capture_output=True, text=True
+    ).stdout
     earlier = dict(
         line.split("=", 1) for line in preload.splitlines() if line.startswith(("LD_PRELOAD", "FAKETIME"))
     )

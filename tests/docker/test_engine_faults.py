@@ -70,7 +70,7 @@ def run_until(
 
 
 def test_an_engine_that_is_killed_in_the_middle_of_a_build(world: World, tmp_path: Path) -> None:
-    nap = f"3.{os.getpid()}"
+    nap = f"2.{os.getpid()}"
     project = world.project(tmp_path, f"sleep {nap}")
     try:
         code, out, err = run_until(project, lambda: runs("sleep", nap), world.engine.kill)
