@@ -91,7 +91,7 @@ def test_an_image_and_its_root_are_the_same_thing(sound: str, world: World) -> N
 def test_what_an_image_lost_and_who_must_be_linked_again(
     sound: str, images: Images, world: World, tmp_path: Path
 ) -> None:
-    """I20: a program inside that links to another libonnxruntime."""
+    """A program inside that links to another libonnxruntime."""
     other = world.copy(tmp_path / "root")
     compile_library(tmp_path / "libonnxruntime.so.1.17.3", "void OrtGetApiBase(void) {}")
     other.path("/app").mkdir()

@@ -315,7 +315,7 @@ def test_an_engine_whose_store_cannot_be_read_hands_its_images_out(
 
 
 def test_a_refused_manifest_leaves_no_tag(shop: Shop) -> None:
-    """I60: 401 on the manifest, when all blobs are there."""
+    """401 on the manifest, when all blobs are there."""
     shop.proxy.fail("PUT", "manifests", status=401)
     done = shop.push()
     assert done.returncode == ExitCode.ENVIRONMENT
@@ -334,7 +334,7 @@ def test_a_refused_blob_ends_the_push(shop: Shop) -> None:
 
 
 def test_trouble_that_passes(shop: Shop) -> None:
-    """I60: 500 twice, then 201; a connection cut at half of a blob; 429."""
+    """500 twice, then 201; a connection cut at half of a blob; 429."""
     shop.proxy.fail("PUT", "digest=", status=500, times=2)
     shop.proxy.fail("PATCH", "uploads", cut_after=HEAVY // 2, times=1)
     shop.proxy.fail("PUT", "manifests", status=429, headers={"Retry-After": "1"}, times=1)
@@ -395,7 +395,7 @@ def test_an_interrupt_leaves_no_tag_and_no_layer(shop: Shop, signals: tuple[sign
 
 
 def test_a_full_disk(shop: Shop) -> None:
-    """I80, for the layers on their way."""
+    """The layers on their way do not fit."""
     shop.cache.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", shop.cache], check=True)
     try:

@@ -180,7 +180,7 @@ def test_only_the_gpus_that_were_asked_about_count(
 
 
 def test_a_program_of_another_soname_must_be_linked_again() -> None:
-    """I20: NEEDED libonnxruntime.so.1.17.3, and the image has 1.20.1."""
+    """NEEDED libonnxruntime.so.1.17.3, and the image has 1.20.1."""
     old = side("1.17.3", soname="libonnxruntime.so.1.17.3")
     for new in (side(), side(programs=(program("libonnxruntime.so.1.17.3", "libc.so.6"),))):
         named = () if new.programs else (program("libonnxruntime.so.1.17.3", "libc.so.6"),)
@@ -307,7 +307,7 @@ def test_options_of_the_provider() -> None:
 
 
 def test_python_packages() -> None:
-    """I35: the CPU package over the GPU one, and the CPU package alone."""
+    """The CPU package over the GPU one, and the CPU package alone."""
     gpu = ("onnxruntime_gpu-1.20.1.dist-info", "numpy-1.26.4.dist-info")
     both = between(side(packages=gpu), side(packages=(*gpu, "onnxruntime-1.20.1.dist-info")))
     clash = next(one for one in both.of(Verdict.FAIL) if one.check == "python")
@@ -350,7 +350,6 @@ def test_more_than_one_onnx_runtime_and_broken_files() -> None:
     ],
 )
 def test_a_model_is_judged_for_both_without_running(ir: int, opset: int, old: Verdict, new: Verdict) -> None:
-    """I84."""
     stamp = Stamp(ir=ir, opsets={"": opset})
     found = between(side("1.16.2"), side("1.20.1"), model="m.onnx", stamp=stamp)
     assert (finding(found, "model.old").verdict, finding(found, "model.new").verdict) == (old, new)

@@ -40,7 +40,6 @@ def found(*words: str, project: Path | None = None) -> tuple[int, dict[str, list
 
 
 def test_from_1_18_1_to_1_20_1() -> None:
-    """I04, first half."""
     code, checks = found("1.18.1", "1.20.1")
     assert code == 1
     assert checks["cuda"][0]["evidence"] == "CUDA 11 → 12"
@@ -52,7 +51,6 @@ def test_from_1_18_1_to_1_20_1() -> None:
 
 
 def test_from_1_24_4_to_1_31_1() -> None:
-    """I04, second half."""
     code, checks = found("1.24.4", "1.31.1")
     assert code == 1
     assert "now optional" in checks["cudnn"][0]["evidence"]
@@ -139,7 +137,6 @@ def test_an_empty_model(tmp_path: Path) -> None:
 def test_a_model_is_answered_for_both_without_running(
     tmp_path: Path, ir: int, opset: int, words: str | None
 ) -> None:
-    """I84."""
     value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])])  # fmt: skip

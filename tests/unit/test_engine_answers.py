@@ -1,4 +1,4 @@
-"""The engine says 200 first and tells an error later (I62)."""
+"""The engine says 200 first and tells an error later."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def test_layers_pass_and_images_are_known_in_the_end() -> None:
     ],
 )
 def test_a_stream_that_is_not_whole_is_no_image(data: bytes) -> None:
-    """I62's kind: the engine had answered 200 by then."""
+    """The engine had answered 200 by then."""
     with pytest.raises(EnvironmentFault):
         read(data)
 
