@@ -14,7 +14,7 @@ from ortimg.errors import ConfigError
 
 _PIECE = 1 << 22  # bytes
 _LONGEST = 1 << 16  # letters of one line that are looked at
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)")
+_ESCAPES = re.compile(r"(?:\x1b|\\u001[bB])\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)")
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",  # PowerShell writes these
@@ -83,7 +83,8 @@ def _read(stream: BinaryIO) -> bytes:
 
 
 def _clean(text: str) -> str:
-    text = _ESCAPES.sub("", text) if "\x1b" in text or "\r" in text else text
+    text = _ESCAPES.sub("", text) if "\x1b" in text or "\r" in text or "\\u001" in text else text
+    text = text.replace('\\"', '"')  # logs of one JSON object a line, such as Docker's own
     text = text.replace("\r", "\n")  # progress bars
     if len(text) > _LONGEST and any(len(line) > _LONGEST for line in text.split("\n")):
         text = "\n".join(line[:_LONGEST] for line in text.split("\n"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import threading
@@ -10,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ortimg.core.doctor.findings import Found
 from ortimg.core.doctor.log import LogFault, LogReader, parse_faults
@@ -22,6 +24,9 @@ LOGS = Path(__file__).parent / "logs"
 
 # One text for each row; a row without one fails the test below.
 TEXTS = dict(line.split("\t", 1) for line in (LOGS / "faults.txt").read_text().splitlines())
+# Where it was reported, the fault that must stand first, the words of ONNX Runtime, CUDA or Docker in it.
+REPORTS = [line.split("\t") for line in (LOGS / "reports.txt").read_text().splitlines()]
+CUDA_FAULTS = yaml.safe_load((files("ortimg.data") / "gpu-faults.yaml").read_bytes())
 
 
 def read(text: str) -> LogReader:
@@ -47,6 +52,69 @@ def test_what_a_fault_says_is_whole(fault: LogFault) -> None:
     assert fault.source == "measured" or str(fault.source).startswith("https://")
     for one in read(TEXTS[fault.name]).findings():
         assert "{" not in one.evidence.partition(" (line")[0]
+
+
+@pytest.mark.parametrize(("fault", "text"), [row[1:] for row in REPORTS], ids=[row[0] for row in REPORTS])
+def test_what_people_report_is_told_by_its_fault(fault: str, text: str) -> None:
+    reader = read(text.replace("\\n", "\n") + "\n")
+    assert next(reader.findings()).fault == fault
+
+
+@pytest.mark.parametrize("row", CUDA_FAULTS["cuda"], ids=[str(row["code"]) for row in CUDA_FAULTS["cuda"]])
+def test_an_error_of_cuda_blames_whom_ort_verify_blames(row: dict[str, object]) -> None:
+    reader = read(f"CUDA failure {row['code']}: some words ; GPU=0 ; hostname=h\n")
+    faults = [one for one in FAULTS if reader.saw(one.name)]
+    assert [one.machine for one in faults] == [True]
+
+
+@pytest.mark.parametrize(
+    "row", CUDA_FAULTS["engine"], ids=[" ".join(row["texts"]) for row in CUDA_FAULTS["engine"]]
+)
+def test_a_refusal_of_the_engine_blames_whom_verify_blames(row: dict[str, object]) -> None:
+    texts = ": ".join(str(text) for text in row["texts"])  # type: ignore[attr-defined]
+    whole = texts if texts.startswith(("nvidia", "CDI")) else f"nvidia-container-cli: {texts}"
+    whole += ' "" with capabilities: [[gpu]]' * texts.startswith("could not")
+    whole += ": nvidia" * texts.startswith("unknown or") + ": cuda>=12.8" * texts.endswith("condition")
+    blamed = {one.machine for one in read(f"{whole} failed\n").findings() if one.fault}
+    assert blamed == {row["fault"] == "machine"}
+
+
+def test_a_driver_that_the_toolkit_lacks_is_the_machines_fault_alone() -> None:
+    text = next(row[2] for row in REPORTS if row[0] == "nvidia-docker/1711").replace("\\n", "\n")
+    assert {one.machine for one in read(text).findings()} == {True}
+
+
+def test_tensorrt_that_is_not_there_is_no_fault_where_cuda_is_next() -> None:
+    text = next(row[2] for row in REPORTS if row[0] == "onnxruntime/18597").replace("\\n", "\n")
+    assert {one.verdict for one in read(text).findings()} == {FindingVerdict.WARNING}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cuFFT error: CUFFT_INTERNAL_ERROR",
+        "ValueError: a thing that nobody knows",
+        "./app: error while loading shared libraries: libfoo.so: wrong ELF class",
+        "CUDA error: something new",
+    ],
+)
+def test_an_error_without_ort_s_own_mark_is_not_called_fine(line: str) -> None:
+    assert found(f"fine\n{line}\n")["log.unknown"].verdict is FindingVerdict.FAIL
+
+
+@pytest.mark.parametrize(
+    "line", ["cublasStatus: CUBLAS_STATUS_SUCCESS", "0 errors, CUDNN_VERSION 8907", "no Error here"]
+)
+def test_lines_that_only_look_like_errors_pass(line: str) -> None:
+    assert [one.verdict for one in found(f"{line}\n").values()] == [FindingVerdict.OK]
+
+
+@pytest.mark.parametrize("fault", ["device-id", "engine-no-gpu-driver", "option-unknown", "option-value"])
+def test_json_logs_are_read(tmp_path: Path, fault: str) -> None:
+    path = tmp_path / "log"
+    words = {"log": f"\x1b[1;31m{TEXTS[fault]}\x1b[m\n", "stream": "stderr", "time": "2026-12-01T00:00:00Z"}
+    path.write_text(json.dumps(words) + "\n")
+    assert read(whole(str(path))).saw(fault)
 
 
 def test_an_absurd_request_is_not_called_out_of_memory() -> None:

@@ -24,10 +24,14 @@ ERROR_35 = "error-35"  # the row whose cause other facts decide
 _SHOWN = 200  # letters of a line in the evidence
 # What a line looks like that tells of a failure, and of one whose cause stands elsewhere.
 _TROUBLE = re.compile(
-    r"\[[EF]:onnxruntime|\[ONNXRuntimeError\]|\b(?:CUDA|CUDNN|CUBLAS) failure \d+|Ort::Exception"
-    r"|Segmentation fault|core dumped"
+    r"\[[EF]:onnxruntime|\[ONNXRuntimeError\]|\b(?:CUDA|CUDNN|CUBLAS) failure \d+|Ort::Exception|\bCUDA error"
+    r"|\bCU(?:DNN|BLAS|FFT|RAND)_(?:STATUS_)?(?!STATUS_)[A-Z_]*(?:ERROR|FAIL|MISMATCH)"
+    r"|error while loading shared libraries|^(?:\w+\.)*\w*(?:Error|Exception): "
 )
-_WORDS = ("[E:", "[F:", "ONNXRuntimeError", " failure ", "Ort::", "Segmentation", "core dumped")
+_WORDS = (
+    *("[E:", "[F:", "ONNXRuntimeError", " failure ", "Ort::", "CUDA error", "error while loading"),
+    *("CUDNN_", "CUBLAS_", "CUFFT_", "CURAND_", "Error: ", "Exception: "),
+)
 _OUTER = re.compile(r"^Traceback \(most recent|^terminate called")
 _OUTER_WORDS = ("Traceback", "terminate called")
 
