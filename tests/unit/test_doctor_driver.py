@@ -222,6 +222,17 @@ def test_gpus_are_counted_anew_inside_a_container() -> None:
     assert "counted from 0 inside" in said(found, Check.DEVICE_CONTAINER)[0]
 
 
+@pytest.mark.parametrize("place", list(Place))
+@pytest.mark.parametrize("name", ["CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"])
+def test_what_a_process_sees_is_the_machines_fault_and_what_an_image_sets_is_the_images(
+    place: Place, name: str
+) -> None:
+    found = [*check_devices({name: ""}, ONE, place, 0 if name.startswith("CUDA") else None)]
+    failed = [one for one in found if one.verdict is FindingVerdict.FAIL]
+    assert bool(failed) is (place is not Place.HOST or name.startswith("CUDA"))
+    assert all(one.machine is place.runs for one in failed)
+
+
 def test_blanks_twice_and_several_mig_devices_are_told() -> None:
     text = "\n".join(
         line

@@ -6,6 +6,7 @@ https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variable
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from ortimg.core.doctor.facts import GpuSeen, Place
 from ortimg.core.doctor.findings import Found, fail, ok, warn
 from ortimg.core.doctor.names import Check
+from ortimg.verify.report import FindingVerdict
 
 CUDA, NVIDIA = "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"
 _WHOLE = re.compile(r"[0-9]+")
@@ -75,8 +77,18 @@ def check_devices(
     place: Place,
     device_id: int | None = None,
 ) -> Iterator[Found]:
-    """The two variables, and `device_id` where the user named one."""
-    environment = environment or {}
+    """The two variables, and `device_id` where the user named one.
+
+    As in `ort-verify`, what a process sees is no fault of an image, unless the image sets it.
+    """
+    for one in _checks(environment or {}, gpus, place, device_id):
+        failed = one.verdict is FindingVerdict.FAIL
+        yield dataclasses.replace(one, machine=True) if failed and place.runs else one
+
+
+def _checks(
+    environment: Mapping[str, str], gpus: Sequence[GpuSeen] | None, place: Place, device_id: int | None
+) -> Iterator[Found]:
     value = environment.get(CUDA)
     visible = read_visible(value, gpus)
     if visible.stopped is not None:
