@@ -17,7 +17,9 @@ from typing import NamedTuple
 from ortimg.core.model import GpuArchitectures
 
 _SM = re.compile(r"([0-9]+)([0-9])([af]?)")
-_WRITTEN = re.compile(r"(?:sm_?|compute_?|cc ?)?([0-9]{2,3})|(?:cc ?)?([0-9]{1,2})\.([0-9])", re.IGNORECASE)
+_WRITTEN = re.compile(
+    r"(?:sm_?|compute_?|cc ?)?([0-9]{2,3})[af]?|(?:cc ?)?([0-9]{1,2})\.([0-9])", re.IGNORECASE
+)
 
 
 class Capability(NamedTuple):
@@ -54,13 +56,18 @@ def architecture(name: str) -> Architecture:
     return Architecture(Capability(int(match[1]), int(match[2])), match[3])
 
 
+def is_architecture(name: str) -> bool:
+    """Whether `name` is written as a catalogue row does: `89`, `90a`."""
+    return _SM.fullmatch(name) is not None
+
+
 def sm_order(name: str) -> tuple[Capability, str]:
     """Sorts `75` before `120`, and `90` before `90a`."""
     return architecture(name)
 
 
 def read_capability(text: str) -> Capability | None:
-    """The compute capability that a person wrote: `8.9`, `sm_89`, `compute_89`, `89`; None: it is none."""
+    """The compute capability that a person wrote: `8.9`, `sm_89`, `sm_90a`, `89`; None: it is none."""
     match = _WRITTEN.fullmatch(text.strip())
     if match is None:
         return None

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ortimg.core import strict_yaml
+from ortimg.core.gpu import is_architecture
 from ortimg.core.mirrors import RELEASES, url_problem
 from ortimg.core.model import (
     Base,
     Catalogue,
+    Confidence,
     CudaSet,
     Layout,
     NoAsset,
@@ -41,6 +43,8 @@ _WORDS = {
     *("asset", "devel", "dlopened", "dropped", "filename", "installer", "libraries", "needed", "package"),
     *("python", "requirement", "soname", "suite"),
 }
+_VERSIONS = {"version", "cuda", "cudnn", "glibc", "glibcxx", "cuda_build", "ptx_isa"}
+_COORDINATES = re.compile(r"[A-Za-z0-9_.-]+(?::[A-Za-z0-9_.-]+){2}")
 _BASE = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
 
 
@@ -157,7 +161,10 @@ class _Reader:
         try:
             row = msgspec.convert(data, kind)
         except msgspec.ValidationError as error:
-            self._problem(*_plain(error, path, data, kind))
+            where, message = _plain(error, path, data, kind)
+            # What YAML made of a number says the opposite: "write it in quotes".
+            self.problems = [problem for problem in self.problems if problem.path != where]
+            self._problem(where, message)
             return None
         faults = [*_faults(msgspec.to_builtins(row))]
         for inner, message in faults:
@@ -196,7 +203,9 @@ def _plain(
     if isinstance(value, int) and "`str" in message:
         message = f"this is the number {value}; write {quote(str(value))}"
     elif isinstance(value, str) and message.startswith("Expected `int"):
-        message = f"a number without quotes belongs here, not {quote(value)}"
+        message = f"a whole number such as 12 belongs here, without quotes; this is {quote(value)}"
+    elif message.startswith("Invalid enum value"):
+        message = f"{quote(str(value))} says not how sure it is: one of {', '.join(Confidence)} belongs here"
     else:
         message = message.replace("`array`", "a list").replace("`object`", "a mapping").replace("`", "")
     return (*path, *inner), message
@@ -221,7 +230,7 @@ def _fault(path: Path, value: str) -> str | None:
         return f"{quote(bad[0])} cannot stand in a Dockerfile's line"
     if name == "sha256" and not re.fullmatch(r"[0-9a-f]{64}", value):
         return f"{quote(value)} is no sha256: 64 digits of 0-9a-f are"
-    if name in ("version", "cuda", "cudnn", "glibc", "glibcxx", "cuda_build") and not is_version(value):
+    if name in _VERSIONS and not is_version(value):
         return f"{quote(value)} is no version"
     if name == "url":
         return url_problem(value)
@@ -232,6 +241,10 @@ def _fault(path: Path, value: str) -> str | None:
         return (
             f"{quote(value)} is no part of an image tag: lower-case letters and digits are, joined by . _ -"
         )
+    if name in ("sass", "ptx") and not is_architecture(value):
+        return f'{quote(value)} is no GPU architecture, such as "89" or "90a"'
+    if name == "coordinates" and not _COORDINATES.fullmatch(value):
+        return f'{quote(value)} is no "group:artifact:version"'
     if name in _WORDS and not _WORD.fullmatch(value):
         return f"{quote(value)} is no plain name"
     return None

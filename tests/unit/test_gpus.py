@@ -51,6 +51,7 @@ from ortimg.errors import ConfigError
         ("8.9", "8.9"),
         ("sm_90", "9.0"),
         ("SM90", "9.0"),
+        ("sm_90a", "9.0"),
         ("compute_120", "12.0"),
         ("75", "7.5"),
     ],

@@ -109,11 +109,36 @@ def test_a_row_takes_anothers_place_only_when_it_says_so() -> None:
         ('"1.99.0"', "1.20", '2: releases[0].version: YAML reads 1.20 as the number 1.2; write "1.20"'),
         ('"1.99.0"', "1", '2: releases[0].version: this is the number 1; write "1"'),
         ('"1.99.0"', '"1.99-rc"', '2: releases[0].version: "1.99-rc" is no version'),
-        ("cuda_major: 11", 'cuda_major: "11"', "3: releases[0].cuda_major: a number without quotes belongs"),
-        ("cuda_major: 11", "cuda_major: 0x1F", "3: releases[0].cuda_major: YAML reads 0x1F as the number 31"),
+        (
+            "cuda_major: 11",
+            'cuda_major: "11"',
+            "3: releases[0].cuda_major: a whole number such as 12 belongs",
+        ),
+        (
+            "cuda_major: 11",
+            "cuda_major: 11.0",
+            'a whole number such as 12 belongs here, without quotes; this is "11.0"',
+        ),
+        (
+            "cuda_major: 11",
+            "cuda_major: 0x1F",
+            "3: releases[0].cuda_major: a whole number such as 12 belongs",
+        ),
         ("cuda_major:", "cuda_majr:", '3: releases[0].cuda_majr: unknown key; did you mean "cuda_major"?'),
         ("    glibc: ", "    # ", '2: releases[0]: "glibc" is missing'),
-        ("cuda_confidence: A", "cuda_confidence: Z", "6: releases[0].cuda_confidence: Invalid enum value"),
+        (
+            "cuda_confidence: A",
+            "cuda_confidence: Z",
+            '6: releases[0].cuda_confidence: "Z" says not how sure it is',
+        ),
+        (
+            "  glibc",
+            '  gpu: {sass: ["9"]}\n    glibc',
+            '12: releases[0].gpu.sass[0]: "9" is no GPU architecture',
+        ),
+        ("  glibc", "  gpu: {ptx: [x]}\n    glibc", '12: releases[0].gpu.ptx[0]: "x" is no GPU architecture'),
+        ("  glibc", '  gpu: {ptx_isa: "x"}\n    glibc', '12: releases[0].gpu.ptx_isa: "x" is no version'),
+        ("  glibc", "  maven: {coordinates: a b}\n    glibc", '"a b" is no "group:artifact:version"'),
         (SHA, SHA[:-1], f'8: releases[0].sha256: "{SHA[:-1]}" is no sha256'),
         ("so.1\n", "so.1; rm -rf /\n", '9: releases[0].soname: "libonnxruntime.so.1; rm -rf /" is no plain'),
         ("[libcublasLt.so.11,", "[libcublasLt.so.11, 5,", "10: releases[0].needed[1]: this is the number 5"),
@@ -129,6 +154,7 @@ def test_faults_of_a_row(old: str, new: str, expected: str) -> None:
     text = RELEASE.replace("onnxruntime-linux-x64-gpu-1.99.0.tgz", new.strip('"')) if "gpu-$" in new else ""
     found = faults(ort=text or RELEASE.replace(old, new, 1))
     assert all(line.startswith("catalogue/ort.yaml:") for line in found)
+    assert len({line.split(": ")[1] for line in found}) == len(found), "one word about each value"
     assert any(expected in line for line in found), found
 
 
@@ -191,7 +217,7 @@ def test_tomorrows_wheel_and_what_it_imports(tmp_path: Path) -> None:
     [
         ('python: "3.11", filename', "python: 3.11, filename", 'write "3.11"'),
         (SHA, "abc", '"abc" is no sha256'),
-        ("numpy: 3", 'numpy: "3"', "a number without quotes belongs here"),
+        ("numpy: 3", 'numpy: "3"', "belongs here, without quotes"),
         ("requirement: numpy==3.0.0", 'requirement: "numpy; rm"', "is no plain name"),
         ("python_sets:", "python_set:", 'did you mean "python_sets"?'),
     ],
