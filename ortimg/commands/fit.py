@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ortimg.core.catalogue import Index
-from ortimg.core.drivers import Driver, Drivers, Runs, is_driver
+from ortimg.core.drivers import Driver, Drivers, Runs, is_driver, looks_like_cuda
 from ortimg.core.fit import Answer, may_fit
 from ortimg.core.fit import fit as fit_cells
 from ortimg.core.fit_cells import Wish, every_cell, wished
@@ -116,6 +116,7 @@ def _host(names: GpuNames, driver: str | None, gpus: tuple[str, ...], glibc: str
 
         return read_host(names)
     problems: list[str] = []
+    hint = None
     if driver is not None and not is_driver(driver):
         problems.append(_no_driver(driver))
     if glibc is not None and not is_version(glibc):
@@ -126,8 +127,9 @@ def _host(names: GpuNames, driver: str | None, gpus: tuple[str, ...], glibc: str
             found.append(names.find(text))
         except ConfigError as error:
             problems.append(f"--gpu: {error.message}")
+            hint = error.hint or hint
     if problems:
-        raise ConfigError(*problems)
+        raise ConfigError(*problems, hint=hint)
     return Host(driver=Driver(driver), gpus=tuple(found), glibc=glibc, unpacked=glibc is not None)
 
 
@@ -145,12 +147,8 @@ def _about_driver(wish: Wish, driver: Driver, drivers: Drivers) -> str | None:
 
 
 def _no_driver(text: str) -> str:
-    if is_version(text):
-        return (
-            f"--driver {quote(text)} looks like a CUDA version; a driver is such as 535.104.05 "
-            '("Driver Version" of nvidia-smi)'
-        )
-    return f'--driver {quote(text)} is no driver version such as 535.104.05 ("Driver Version" of nvidia-smi)'
+    wrong = "looks like a CUDA version; a driver is" if looks_like_cuda(text) else "is no driver version"
+    return f'--driver {quote(text)} {wrong} such as 535.104.05 ("Driver Version" of nvidia-smi)'
 
 
 def _project(folder: Path) -> Project:

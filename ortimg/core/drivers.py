@@ -18,6 +18,7 @@ from ortimg.core.model import GpuArchitectures
 from ortimg.core.versions import at_least, number
 
 _DRIVER = re.compile(r"[0-9]{3,4}(?:\.[0-9]+){0,2}")
+_CUDA = re.compile(r"[1-9][0-9]?(?:\.[0-9]{1,2}){0,2}")
 
 
 class Runs(StrEnum):
@@ -46,6 +47,11 @@ class Driver(NamedTuple):
 def is_driver(text: str) -> bool:
     """Whether `text` is written like a Linux driver: `535`, `535.54`, `535.104.05`."""
     return _DRIVER.fullmatch(text) is not None
+
+
+def looks_like_cuda(text: str) -> bool:
+    """Whether `text` is rather the CUDA version that nvidia-smi prints beside the driver: `12.4`."""
+    return _CUDA.fullmatch(text) is not None
 
 
 class Drivers:

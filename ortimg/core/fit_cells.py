@@ -11,9 +11,9 @@ from ortimg.core.catalogue import Index
 from ortimg.core.cudnn import NO_CUDNN
 from ortimg.core.drivers import minor_of
 from ortimg.core.host_facts import HostFacts
-from ortimg.core.model import Cell, Confidence, Flavour
+from ortimg.core.model import Cell, Flavour
 from ortimg.core.nvidia_images import NoImage, find_image
-from ortimg.core.rules import Refusal, Rules
+from ortimg.core.rules import Refusal, Rules, unsure
 from ortimg.errors import ConfigError
 
 
@@ -118,8 +118,5 @@ def _oddness(version: str, cuda: str, cudnn: str, index: Index) -> int:
     """How far a combination is from one that makes sense: the nearest has the reason worth telling."""
     release = index.release(version, int(cuda.partition(".")[0]))
     if release is None:
-        return 3
-    if str(release.cudnn_major) != cudnn:
-        return 2
-    sure = (Confidence.MEASURED, Confidence.ONE_SOURCE)
-    return int(release.cuda_confidence not in sure or release.asset_confidence not in sure)
+        return 4
+    return 2 * (str(release.cudnn_major) != cudnn) + (unsure(release) is not None)

@@ -28,7 +28,8 @@ def read_gpus(wishes: Iterable[Wish], names: GpuNames) -> tuple[tuple[Gpu, ...],
         try:
             gpus.append(names.find(wish.value))
         except ConfigError as error:
-            problems.append(Problem(wish.line, wish.path, error.message))
+            text = f'{error.message}; a compute capability such as "8.9" does as well'
+            problems.append(Problem(wish.line, wish.path, text))
     return tuple(gpus), problems
 
 

@@ -132,7 +132,7 @@ class Rules:
             return Refusal(
                 f"ONNX Runtime {ort} has no release archive for CUDA {major}; it has one for {there}"
             )
-        if reason := _unsure(release):
+        if reason := unsure(release):
             return Refusal(reason)
         if cudnn == NO_CUDNN:
             if not release.loads_cudnn_late:
@@ -267,7 +267,7 @@ def _with_other(name: str, cuda_set: CudaSet) -> str:
     return f"{name} (it has {other})" if other else name
 
 
-def _unsure(release: OrtRelease) -> str | None:
+def unsure(release: OrtRelease) -> str | None:
     """Why nobody can know what is in the archive, or None."""
     detail = f": {release.faults[0]}" if release.faults else ""
     if release.cuda_confidence in _UNSURE:

@@ -335,6 +335,9 @@ def test_unpacked_on_the_host_itself_there_is_no_container_to_run(project: Path)
         (["--gpu", "T5"], 'no GPU "T5" is known; near: Jetson T5000, T500, T4'),
         (["--driver", "abc"], '--driver "abc" is no driver version such as 535.104.05'),
         (["--driver", "12.2"], "looks like a CUDA version"),
+        (["--driver", "0"], '--driver "0" is no driver version'),
+        (["--driver", "470.82.01.02.03"], '--driver "470.82.01.02.03" is no driver version'),
+        (["--gpu", "Quantum X"], "nvidia-smi --query-gpu=compute_cap"),
         (["--glibc", "new"], '--glibc "new" is no version such as 2.36'),
         (["--driver", "abc", "--gpu", "T5"], 'no GPU "T5"'),
         (["--here", "--driver", "535.54.03"], "contradicts --driver"),
@@ -354,6 +357,13 @@ def test_unpacked_on_the_host_itself_there_is_no_container_to_run(project: Path)
         (["--cuda", "11.8", "--cudnn", "9"], "no cell has CUDA 11.8, cuDNN 9"),
         (["--ort", "1.22.0"], "images.yaml has no cell with ONNX Runtime 1.22.0"),
         (["--cuda", "9"], "no cell has CUDA 9"),
+        (["--cuda", "11.9"], "no cell has CUDA 11.9: there is no set of CUDA 11.9 and cuDNN 8 libraries"),
+        (["--cudnn", "10"], "for CUDA 13 is built with cuDNN 9, which cuDNN 10 does not replace"),
+        (
+            ["--cuda", "11.8", "--cudnn", "none"],
+            "1.18.1 for CUDA 11 links to cuDNN 8, so it does not load without it; nearest cell: "
+            "1.18.1-cuda11.8-cudnn8-",
+        ),
         (["--driver", "470.57", "--cuda", "12.4"], "CUDA 12.4 itself needs driver 525.60.13 or newer"),
         (["--driver", "525.60.13", "--cuda", "12.8"], "itself runs on driver 525.60.13 by minor-version"),
         (["--driver", "550", "--cuda", "13.1"], "CUDA 13.1 itself needs driver 580 or newer"),

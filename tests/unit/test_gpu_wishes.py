@@ -75,6 +75,7 @@ def test_a_gpu_that_nobody_knows_is_told_with_its_line(tmp_path: Path) -> None:
     first, second = result.stderr.splitlines()
     assert first.startswith("images.yaml:1: include[1]: no release archive")
     assert second.startswith('images.yaml:1: gpus[1]: no GPU "RTX 9999" is known; near: ')
+    assert second.endswith('; a compute capability such as "8.9" does as well')
 
 
 @pytest.mark.parametrize("gpus", [[], "T4", [12.0], None])
