@@ -114,16 +114,22 @@ def _winners(claim: Claim, cells: Mapping[str, Cell], faults: list[Fault]) -> di
     winners = {}
     for name, rows in rivals.items():
         best = max(rows, key=_age)
-        ties = [row.identifier for row in rows if _age(row) == _age(best)]
+        ties = [row for row in rows if _age(row) == _age(best)]
         if len(ties) > 1:
-            message = (
-                f"{ties[0]} and {ties[1]} would both be called {quote(name)}; "
-                f'narrow the selector, such as "*-{best.base.name}", or put {{base}} into the name'
-            )
-            faults.append(Fault(claim, message))
+            faults.append(Fault(claim, _tie(name, ties[0], ties[1])))
         else:
             winners[name] = best.identifier
     return winners
+
+
+def _tie(name: str, one: Cell, other: Cell) -> str:
+    """Cells that differ in base or flavour alone: how to tell them apart by what differs."""
+    field = "base" if one.base.name != other.base.name else "flavour"
+    end = one.identifier.split("-", 3)[3]  # base, and flavour
+    return (
+        f"{one.identifier} and {other.identifier} would both be called {quote(name)}; "
+        f'narrow the selector, such as "*-{end}", or put {{{field}}} into the name'
+    )
 
 
 def _fill(name: str, cell: Cell) -> str:

@@ -123,6 +123,27 @@ def test_one_meaning_each(tags: dict[str, str], expected: str | None) -> None:
     assert expected in found[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "selector", "flavours", "advice"),
+    [
+        ("{ort}", "*", ["runtime"], 'such as "*-debian12", or put {base} into the name'),
+        (
+            "{base}",
+            "*-debian12*",
+            ["runtime", "devel"],
+            'such as "*-debian12", or put {flavour} into the name',
+        ),
+        ("{ort}", "*-devel", ["runtime", "devel"], 'such as "*-debian12-devel", or put {base} into the name'),
+    ],
+)
+def test_the_advice_for_a_tie_is_about_what_differs(
+    name: str, selector: str, flavours: list[str], advice: str
+) -> None:
+    wishes = matrix(["1.16.2"], ["11.8"], ["8"], ["debian12", "ubuntu22.04"]) | {"flavour": flavours}
+    (found,) = problems(matrix=wishes, tags={name: selector})
+    assert found.endswith(advice)
+
+
 def test_two_rules_that_agree_are_fine() -> None:
     tags = {"1.16": "1.16.2-cuda11.8-cudnn8-debian12", "{ort_minor}": "1.16*-debian12"}
     assert names(matrix=TWO_BASES, tags=tags) == {"1.16": "1.16.2-cuda11.8-cudnn8-debian12"}
