@@ -18,7 +18,11 @@ from ortimg.project import Project, pass_project
     metavar="HOST[/PATH]",
     help="Publish below this instead of to images.yaml's own registry.",
 )
-@click.option("--branch", default="main", show_default=True, help="Branch whose images are published.")
+@click.option(
+    "--branch",
+    metavar="NAME",
+    help="Branch whose images are published; else main, and in GitLab the project's default branch.",
+)
 @click.option("--runner", metavar="LABEL", help="Runners to use instead of hosted ones.")
 @click.option(
     "--gpu-runner", metavar="LABEL", help="Run each image on runners with a GPU that have this label."
@@ -31,7 +35,7 @@ def ci(
     system: str,
     max_disk: str,
     registry_prefix: str | None,
-    branch: str,
+    branch: str | None,
     runner: str | None,
     gpu_runner: str | None,
     install: str | None,

@@ -179,6 +179,11 @@ def test_units_are_shared_where_the_registry_has_room_for_them(project: Path) ->
         ("--also", "echo `id`"),
         ("--registry-prefix", "team"),
         ("--max-disk", "much"),
+        ("--max-disk", "14GB\n"),
+        ("--install", "a\u2028b"),  # YAML ends a line there
+        ("--also", "a\x85b"),
+        ("--also", " "),
+        ("--also", "\udcff"),  # a byte of the command line that is no UTF-8
     ],
 )
 @every_system
@@ -191,6 +196,34 @@ def test_what_would_break_out_of_the_text_is_refused(
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize("word", ["true", "null", "on", "1.0", "1e3", "0x10", "2026-01-01", "123"])
+def test_a_word_that_yaml_reads_as_another_type_stays_a_word(project: Path, word: str) -> None:
+    options = ("--branch", word, "--runner", word, "--gpu-runner", word, "--install", word, "--also", word)
+    options += ("--registry-prefix", "[::1]:5000")
+    data = yaml.safe_load(made(project, System.GITHUB, *options))
+    assert data[True]["push"]["branches"] == [word]  # PyYAML reads `on` as true
+    assert data["env"] == {"REGISTRY": "[::1]:5000", "REPOSITORY": "[::1]:5000/r"}
+    jobs = data["jobs"]
+    assert jobs["images"]["runs-on"] == word
+    assert jobs["gpu"]["runs-on"] == ["self-hosted", word]
+    assert [step["run"] for step in jobs["check"]["steps"][2:]] == [word, "ortimg render --check", word]
+    assert jobs["aliases"]["steps"][-1]["run"].endswith(" --registry-prefix '[::1]:5000'")
+    lab = yaml.load(made(project, System.GITLAB, *options), _Loader)
+    assert lab["gpu"]["tags"] == lab[".ortimg"]["tags"] == [word]
+    assert lab["variables"]["REGISTRY"] == "[::1]:5000"
+    assert lab[".ortimg"]["before_script"][-1] == lab["check"]["script"][-1] == word
+
+
+def test_gitlab_publishes_from_the_branch_that_was_named_else_from_its_default(project: Path) -> None:
+    def branches(*more: str) -> set[str]:
+        lab = yaml.load(made(project, System.GITLAB, *OPTIONS["gpu"], *more), _Loader)
+        rules = [*lab["workflow"]["rules"], *lab["gpu"]["rules"], *lab["aliases"]["rules"]]
+        return {rule["if"] for rule in rules if "BRANCH" in rule["if"]}
+
+    assert branches() == {"$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH"}
+    assert branches("--branch", "release/1.x") == {'$CI_COMMIT_BRANCH == "release/1.x"'}
 
 
 words = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,9}", fullmatch=True)
