@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import posixpath
 import tarfile
 import tempfile
@@ -13,6 +12,7 @@ from typing import IO
 from ortimg.core.doctor.facts import FAMILY, Elf
 from ortimg.doctor.files import read_elf
 from ortimg.doctor.image_files import ImageFiles
+from ortimg.engine.tar_stream import open_tar
 
 _KEPT = ("etc/ld.so.c", "libc.so.6")  # files whose content is wanted: conf, cache, the C library's banner
 _KEEP = 1 << 24  # bytes
@@ -22,10 +22,9 @@ _CHUNK = 1 << 20
 def read_tar(chunks: Iterator[bytes]) -> ImageFiles:
     """Reads the whole stream. Raises tarfile.TarError where it is cut."""
     found = ImageFiles()
-    stream = io.BufferedReader(_Stream(chunks), _CHUNK)
     with (
         tempfile.TemporaryDirectory(prefix="ortimg-doctor-") as folder,
-        tarfile.open(fileobj=stream, mode="r|", bufsize=_CHUNK, errorlevel=1) as tar,
+        open_tar(chunks) as tar,
     ):
         for member in tar:
             _add(found, tar, member, Path(folder) / "library")
@@ -66,25 +65,3 @@ def _spooled(file: IO[bytes], scratch: Path) -> Elf | None:
         return read_elf(scratch)
     finally:
         scratch.unlink()
-
-
-class _Stream(io.RawIOBase):
-    """Chunks as a file."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._left = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._left:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._left = memoryview(chunk)
-        count = min(len(buffer), len(self._left))
-        buffer[:count] = self._left[:count]
-        self._left = self._left[count:]
-        return count

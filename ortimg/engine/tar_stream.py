@@ -33,6 +33,8 @@ def hash_in_tar(chunks: Iterable[bytes]) -> str | None:
 
 
 class _Stream(io.RawIOBase):
+    """Chunks as a file. An empty chunk is not its end."""
+
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
         self._rest = memoryview(b"")
@@ -41,8 +43,11 @@ class _Stream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        if not self._rest:
-            self._rest = memoryview(next(self._chunks, b""))
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
         target = memoryview(buffer)
         size = min(len(target), len(self._rest))
         target[:size], self._rest = self._rest[:size], self._rest[size:]

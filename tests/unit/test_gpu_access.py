@@ -271,4 +271,5 @@ def test_a_file_is_hashed_as_its_tar_comes() -> None:
     whole = buffer.getvalue()
     chunks = [whole[start : start + 77_777] for start in range(0, len(whole), 77_777)]
     assert hash_in_tar(chunks) == hashlib.sha256(content).hexdigest()
+    assert hash_in_tar([*chunks[:2], b"", *chunks[2:]]) == hashlib.sha256(content).hexdigest()
     assert hash_in_tar([b"\0" * 10240]) is None
