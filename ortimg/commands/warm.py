@@ -22,7 +22,12 @@ from ortimg.errors import ConfigError, ExitCode
     metavar="DIR",
     help="Make the image from a record that a machine with a GPU made.",
 )
-@click.option("--seed", is_flag=True, help="Add an entrypoint that lets the cache grow, for other models.")
+@click.option(
+    "--seed/--no-seed",
+    default=None,
+    help="An entrypoint that copies the cache to where the program can write to it, so that it can grow. "
+    "Without either: where the driver was not shown to use a cache that it cannot write to.",
+)
 @click.option("--tag", metavar="NAME:TAG", help="Name of the warmed image.")
 @click.option("--max-size", metavar="SIZE", help="CUDA_CACHE_MAXSIZE of the image: 2G, 512M, bytes.")
 @click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="Warm your ONNX model too.")
@@ -55,7 +60,7 @@ def warm(
     target: str | None,
     out: Path | None,
     source: Path | None,
-    seed: bool,
+    seed: bool | None,
     tag: str | None,
     max_size: str | None,
     model: Path | None,
@@ -76,7 +81,9 @@ def warm(
     to `ortimg warm IMAGE --from DIR` where the engine is. Without a GPU newer than the kernels there is
     nothing to gain, and nothing is done.
 
-    The cache is of use with the same driver, compute capability and build of ONNX Runtime only.
+    The cache is of use with the same driver, compute capability and build of ONNX Runtime only. Not every
+    driver uses a cache that it cannot write to: the record tells, and where it must the image gets an
+    entrypoint that copies the cache first.
     """
     from ortimg.core.warm_words import as_data, as_text
     from ortimg.verify.wish import RunWish
@@ -99,7 +106,7 @@ def warm(
     if Path(target).is_dir():
         if source or image != ImageWish():
             raise ConfigError(
-                "--from, --seed, --tag and --max-size are for images",
+                "--from, --[no-]seed, --tag and --max-size are for images",
                 hint="Warm the root with --out DIR, then run `ortimg warm IMAGE --from DIR`.",
             )
         if out is None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ortimg.core.tags import tag_problem
-from ortimg.core.warm_record import AGAIN, PROVIDER, Warmth
+from ortimg.core.warm_record import AGAIN, PROVIDER, Use, Warmth
 from ortimg.errors import CheckFailed, ConfigError
 
 FOLDER = "usr/share/ortimg/warm"  # in the image
@@ -54,6 +54,7 @@ class Warmed(msgspec.Struct, frozen=True, kw_only=True):
     baked: Baked
     limit: int  # CUDA_CACHE_MAXSIZE, bytes
     caution: str | None
+    seeded: bool = False  # with the entrypoint
     proven: bool = False  # it ran itself, and the driver could compile nothing
 
 
@@ -84,6 +85,22 @@ def cache_limit(baked: Baked, wish: int | None) -> int:
     if wish > HIGHEST_LIMIT:
         raise ConfigError(f"--max-size is {wish} bytes, and CUDA reads {HIGHEST_LIMIT} at the most")
     return wish
+
+
+def wants_seed(warmth: Warmth, wish: bool | None) -> bool:
+    """Whether the image gets the entrypoint. `wish`: None leaves it to the record.
+
+    Raises CheckFailed where the wish is to have none and the driver was not shown to use a cache that the
+    program cannot write to: the image would then compile at each start.
+    """
+    needed = warmth.use is not Use.READ_ONLY and not warmth.native
+    if needed and wish is False:
+        raise CheckFailed(
+            f"the record does not show that driver {warmth.gpu.driver} uses a cache which a program cannot "
+            "write to: without the entrypoint the image would compile at each start",
+            "Leave --no-seed out.",
+        )
+    return needed if wish is None else wish
 
 
 def check_original(reference: str, labels: Mapping[str, str]) -> None:
@@ -174,6 +191,7 @@ def labels(warmth: Warmth, made_from: str, baked: Baked, limit: int) -> dict[str
         f"{LABEL}driver": gpu.driver,
         f"{LABEL}ort": f"sha256:{warmth.ort_sha256}",
         f"{LABEL}cache": f"{baked.files} files, {baked.bytes} bytes, at most {limit}",
+        f"{LABEL}use": warmth.use.value,
         f"{LABEL}invalidated-by": "another driver, compute capability or build of ONNX Runtime",
     }
 
@@ -186,6 +204,7 @@ def summary(warmth: Warmth, baked: Baked, limit: int) -> bytes:
         "ort_sha256": warmth.ort_sha256,
         "gpu": msgspec.to_builtins(warmth.gpu),
         "date": warmth.date,
+        "use": warmth.use.value,
         "cache": {"path": CACHE_PATH, **msgspec.to_builtins(baked), "limit": limit},
         "first_run_seconds": {
             "cold": warmth.cold,
@@ -205,7 +224,7 @@ def dockerfile(warmth: Warmth, original: Original, baked: Baked, limit: int, *, 
         f"FROM {original.reference}",
         "",
         "# CUDA's compute cache, owned by root and readable by anyone. It holds kernels by their code,",
-        "# so it works at another path, with other times and read-only.",
+        "# so it works at another path and with other times.",
         "# https://docs.nvidia.com/cuda/cuda-c-programming-guide/#just-in-time-compilation",
         "COPY --link rootfs/ /",
         "",
@@ -216,7 +235,8 @@ def dockerfile(warmth: Warmth, original: Original, baked: Baked, limit: int, *, 
     ]
     if seed:
         lines += [
-            "# There is one CUDA_CACHE_PATH only: the entrypoint puts a copy where it can grow.",
+            "# There is one CUDA_CACHE_PATH only: the entrypoint puts a copy where the program can",
+            "# write, so that it can grow; and not every driver uses a cache that cannot be written to.",
             f"ENTRYPOINT {_words([SEED_PATH, *original.entrypoint])}",
             f"CMD {_words(original.command)}",  # a new ENTRYPOINT clears the base's CMD
             "",

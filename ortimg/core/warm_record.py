@@ -7,7 +7,7 @@ that does not look as it must.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from statistics import median
 
@@ -30,14 +30,45 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Step(StrEnum):
-    """A start of the warm-up, in this order. Each is a process of its own."""
+    """A start of the warm-up, in this order. Each is a process of its own.
 
-    NO_CACHE = "no-cache"  # nothing may be compiled and nothing is there: shows whether a cache is needed
+    `-no-jit`: the driver may compile nothing.
+    """
+
+    NO_CACHE = "no-cache"  # nothing is there and nothing may be compiled: shows whether a cache is needed
     COLD = "cold"  # everything is compiled
     TOP_UP = "top-up"  # the verifier's own model, beside the user's
     SECOND = "second"  # what a cache on a disk gives
-    BAKED = "baked"  # the cache as an image has it: moved, read-only
-    PROOF = "baked-no-jit"  # the same, and nothing may be compiled
+    SECOND_PROOF = "second-no-jit"
+    PROOF = "copied-no-jit"  # a copy at another place, which the program can write to
+    COPIED = "copied"
+    MOUNT_PROOF = "read-only-mount-no-jit"  # a copy on a mount that is read-only (EROFS)
+    MOUNT = "read-only-mount"
+    OTHER_PROOF = "other-uid-no-jit"  # a copy that belongs to another user, 0755 and 0644 (EACCES)
+    OTHER = "other-uid"
+    LOCKED_PROOF = "no-write-bits-no-jit"  # a copy that is 0555 and 0444 (EACCES)
+    LOCKED = "no-write-bits"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Step | None:
+        """Names of earlier records, which had no other copy."""
+        return {"baked": cls.LOCKED, "baked-no-jit": cls.LOCKED_PROOF}.get(str(value))
+
+
+# Copies that the program cannot write to: the proof, and the timed starts. A driver need not use them.
+_UNWRITABLE = {
+    Step.MOUNT_PROOF: Step.MOUNT,
+    Step.OTHER_PROOF: Step.OTHER,
+    Step.LOCKED_PROOF: Step.LOCKED,
+}
+_MAY_FAIL = {Step.SECOND_PROOF, *_UNWRITABLE, *_UNWRITABLE.values()}
+
+
+class Use(StrEnum):
+    """Which cache the driver was shown to use."""
+
+    READ_ONLY = "read-only"  # one that the program cannot write to
+    WRITABLE = "writable"  # one that it can write to
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +118,22 @@ class Warmth(msgspec.Struct, frozen=True, kw_only=True):
     native: bool  # the GPU needs no cache
     cold: tuple[float, ...]
     second: tuple[float, ...]
-    baked: tuple[float, ...]
+    copied: tuple[float, ...]  # a copy that the program can write to
+    read_only: tuple[float, ...]  # copies that it cannot write to, where the driver uses them
+    unwritable: tuple[tuple[str, bool], ...]  # each kind of those that was tried: does the driver use it?
+
+    @property
+    def use(self) -> Use:
+        """READ_ONLY if both answers of a kernel to a write, EROFS and EACCES, were shown to do no harm."""
+        tried = dict(self.unwritable)
+        mount, owner, modes = (tried.get(step.value) for step in _UNWRITABLE.values())
+        denied = modes if owner is None else owner
+        return Use.READ_ONLY if mount and denied else Use.WRITABLE
+
+    @property
+    def baked(self) -> tuple[float, ...]:
+        """First runs with the cache as a warmed image gives it to a program."""
+        return self.read_only if self.use is Use.READ_ONLY else self.copied
 
     @property
     def ratio(self) -> float | None:
@@ -115,7 +161,7 @@ def judge(record: Record) -> Warmth:
     """What the record proves. Raises CheckFailed where it proves nothing, with the start that failed."""
     for start in record.attempts:
         expected = (0, 1) if start.name is Step.NO_CACHE else (0,)
-        if start.exit not in expected:
+        if start.exit not in expected and start.name not in _MAY_FAIL:
             raise CheckFailed(f"the start {start.name.value!r} failed: {_why(start)}", AGAIN)
     without = _starts(record, Step.NO_CACHE)
     if not without or any(start.ptx_jit for start in without):
@@ -136,7 +182,9 @@ def judge(record: Record) -> Warmth:
         native=without[0].exit == 0,
         cold=_seconds(record, Step.COLD),
         second=_seconds(record, Step.SECOND),
-        baked=_seconds(record, Step.BAKED),
+        copied=_seconds(record, Step.COPIED),
+        read_only=_seconds(record, *_UNWRITABLE.values()),
+        unwritable=tuple(_unwritable(record)),
     )
     if not warmth.native:
         _check_proof(record, warmth)
@@ -145,10 +193,21 @@ def judge(record: Record) -> Warmth:
 
 def _check_proof(record: Record, warmth: Warmth) -> None:
     proof = _starts(record, Step.PROOF)
-    if not (warmth.cold and warmth.second and warmth.baked and proof):
-        raise CheckFailed("warm.json ends before the proof: the warm-up was interrupted", AGAIN)
-    if any(start.ptx_jit for start in proof):
+    if not (warmth.cold and warmth.second and warmth.copied and proof):
+        raise CheckFailed(
+            "warm.json ends before the proof, a start with a copy of the cache: "
+            "the warm-up was interrupted, or is of an earlier ortimg",
+            AGAIN,
+        )
+    if any(start.ptx_jit for start in record.attempts if start.name in (Step.PROOF, *_UNWRITABLE)):
         raise CheckFailed("warm.json has no start with the cache and without compiling", AGAIN)
+
+
+def _unwritable(record: Record) -> Iterator[tuple[str, bool]]:
+    """Kinds of copies that cannot be written to and were tried; True where each start of a kind went well."""
+    for proof, timed in _UNWRITABLE.items():
+        if proofs := _starts(record, proof):
+            yield timed.value, all(start.exit == 0 for start in (*proofs, *_starts(record, timed)))
 
 
 def _starts(record: Record, name: Step) -> tuple[Start, ...]:
@@ -165,6 +224,8 @@ def _gpu(record: Record) -> Gpu:
     """The one GPU and driver of all starts."""
     found = set()
     for start in record.attempts:
+        if start.exit != 0 and start.name in _MAY_FAIL:
+            continue  # it may have ended before it had a device
         device = _run(start).device
         name, compute, driver = (
             (device.name or "", device.compute or "", device.driver or "") if device else ("", "", "")
@@ -185,12 +246,16 @@ def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9 ._()/-]", "_", name)[:80]
 
 
-def _seconds(record: Record, name: Step) -> tuple[float, ...]:
+def _seconds(record: Record, *names: Step) -> tuple[float, ...]:
+    """First runs of the starts of these names; not of a kind of copy that the driver does not use."""
+    used = {kind for kind, used in _unwritable(record) if used}
     times = []
-    for start in _starts(record, name):
+    for start in record.attempts:
+        if start.name not in names or (start.name in _UNWRITABLE.values() and start.name.value not in used):
+            continue
         seconds = _run(start).seconds
         if seconds is None or seconds.first_run is None or seconds.first_run <= 0:
-            raise CheckFailed(f"the start {name.value!r} has no time of its first run", AGAIN)
+            raise CheckFailed(f"the start {start.name.value!r} has no time of its first run", AGAIN)
         times.append(seconds.first_run)
     return tuple(times)
 

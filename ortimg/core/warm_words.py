@@ -10,7 +10,7 @@ import msgspec
 
 from ortimg.core.warm import Warmed, invalidated_by
 from ortimg.core.warm_host import Expectation, Finding
-from ortimg.core.warm_record import Warmth
+from ortimg.core.warm_record import Use, Warmth
 
 SCHEMA = 1  # of the JSON; more keys may come, none goes
 SLOW = 1.3  # a first run with the baked cache against one of a second start: above, something is odd
@@ -49,7 +49,11 @@ def as_data(outcome: Outcome) -> dict[str, Any]:
                 "cold": [*warmth.cold],
                 "second": [*warmth.second],
                 "baked": [*warmth.baked],
+                "copied": [*warmth.copied],
+                "read_only": [*warmth.read_only],
             },
+            "use": warmth.use.value,
+            "unwritable": dict(warmth.unwritable),
             "ratio": warmth.ratio,
             "invalidated_by": [*invalidated_by(warmth)],
         }
@@ -59,6 +63,7 @@ def as_data(outcome: Outcome) -> dict[str, Any]:
         data["image"] = made.reference
         data["dockerfile"] = made.dockerfile
         data["cache"] = {**msgspec.to_builtins(made.baked), "limit": made.limit}
+        data["seeded"] = made.seeded
         data["proven_in_image"] = made.proven
         data["caution"] = made.caution
     return data
@@ -84,7 +89,10 @@ def as_text(outcome: Outcome) -> str:
         if warmth.ratio is not None and warmth.ratio > SLOW:
             lines.append(f"  ODD: more than {SLOW} of a second start's; see the record, and try again")
         if not warmth.native:
-            lines.append("  proof: CUDA_DISABLE_PTX_JIT=1 fails without the cache, and runs with it")
+            lines.append(
+                "  proof: CUDA_DISABLE_PTX_JIT=1 fails without the cache, and runs with a copy of it"
+            )
+            lines.append(f"  {use_words(warmth)}")
     if warmth is not None and outcome.gained:
         lines.append(f"  of no use with {'; '.join(invalidated_by(warmth))}")
     if made is not None:
@@ -93,6 +101,8 @@ def as_text(outcome: Outcome) -> str:
         lines.append(f"         {made.dockerfile}")
         if made.caution:
             lines.append(f"         {made.caution}")
+        if made.seeded:
+            lines.append(f"         entrypoint ortimg-seed: {_seed_words(warmth, made)}")
         if made.proven:
             lines.append("         ran itself with CUDA_DISABLE_PTX_JIT=1")
         elif outcome.gained:
@@ -117,6 +127,25 @@ def check_text(target: str, findings: Sequence[Finding]) -> str:
     cures = dict.fromkeys(finding.cure for finding in findings if finding.cure)
     lines += [f"  cure: {cure}" for cure in cures]
     return "\n".join(lines) + "\n"
+
+
+def use_words(warmth: Warmth) -> str:
+    """Whether a program that cannot write to the cache gains by it, and how that was seen."""
+    used = [kind for kind, yes in warmth.unwritable if yes]
+    not_used = [kind for kind, yes in warmth.unwritable if not yes]
+    told = [f"used: {', '.join(used)}"] if used else []
+    told += [f"not used: {', '.join(not_used)}"] if not_used else []
+    tried = f" ({'; '.join(told)})" if told else ", not tried"
+    if warmth.use is Use.READ_ONLY:
+        return f"read-only use: works{tried}"
+    return f"read-only use: not shown{tried}"
+
+
+def _seed_words(warmth: Warmth | None, made: Warmed) -> str:
+    copies = f"a container's first start copies {made.baked.bytes / 1e6:.1f} MB to where it can write"
+    if warmth is None or warmth.use is Use.READ_ONLY or warmth.native:
+        return f"{copies}, so that the cache can grow"
+    return f"{copies}, since driver {warmth.gpu.driver} was not shown to use a cache that it cannot write to"
 
 
 def _why_nothing(outcome: Outcome) -> str:

@@ -22,6 +22,7 @@ from ortimg.core.warm import (
     check_original,
     dockerfile,
     summary,
+    wants_seed,
     warmed_name,
 )
 from ortimg.core.warm_record import PROVIDER, Warmth
@@ -57,14 +58,17 @@ def bake(
     *,
     tag: str | None,
     max_size: int | None,
-    seed: bool,
+    seed: bool | None,
 ) -> Warmed:
     """Builds the warmed image from the record and cache in `folder`; its Dockerfile and files go to `out`.
 
-    Raises CheckFailed where the record does not fit the image, the cache holds what it must not, or the build
-    fails; ConfigError for a size that would throw kernels out.
+    It gets the entrypoint as `wants_seed` says.
+
+    Raises CheckFailed as that does, and where the record does not fit the image, the cache holds what it must
+    not, or the build fails; ConfigError for a size that would throw kernels out.
     """
     caution = check_cell(warmth, reference, image.labels[IDENTIFIER_LABEL])
+    seed = wants_seed(warmth, seed)
     baked = look(folder)
     limit = cache_limit(baked, max_size)
     named = _name(reference, image)
@@ -94,6 +98,7 @@ def bake(
         baked=baked,
         limit=limit,
         caution=caution,
+        seeded=seed,
     )
 
 

@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ortimg.core.gpu_access import EVERY, Way, docker_options
+from ortimg.core.warm import SEED_PATH
 from ortimg.engine.client import Engine, RunResult
 from ortimg.engine.gpus import by_some_way, no_gpu, refusal_of
 from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault, ExitCode
@@ -21,7 +23,9 @@ from ortimg.warming.folder import SCRIPT
 _VERIFY = "/run/ortimg-verify"  # where the container sees what it is given
 _SCRIPT = "/run/ortimg-warm.sh"
 _OUT = "/run/ortimg-out"
+_SEEN = "/run/ortimg-out-read-only"
 _MODELS = "/run/ortimg-models"
+_ANYONE = "12345:12345"  # a user that owns nothing
 _STOP = 20  # seconds that the script has to tidy up
 
 
@@ -44,7 +48,7 @@ class Course:
     @property
     def limit(self) -> int:
         """Seconds for all of it: each start is a few attempts."""
-        return 8 * self.seconds * (2 * self.starts + self.cold_starts + 5)
+        return 8 * self.seconds * (5 * self.starts + self.cold_starts + 11)
 
 
 def warm_root(root: Path, out: Path, verifier: Verifier, course: Course) -> None:
@@ -75,14 +79,16 @@ def warm_root(root: Path, out: Path, verifier: Verifier, course: Course) -> None
 def warm_image(engine: Engine, reference: str, out: Path, verifier: Verifier, course: Course) -> None:
     """The same inside a container of `reference`, which has all GPUs, no network and no rights."""
     model = course.wish.model.resolve() if course.wish.model else None
-    volumes = {
-        str(verifier.folder): {"bind": _VERIFY, "mode": "ro"},
-        str(SCRIPT): {"bind": _SCRIPT, "mode": "ro"},
-        str(out.resolve()): {"bind": _OUT, "mode": "rw"},
-    }
+    volumes = [
+        f"{verifier.folder}:{_VERIFY}:ro",
+        f"{SCRIPT}:{_SCRIPT}:ro",
+        f"{out.resolve()}:{_OUT}:rw",
+        f"{out.resolve()}:{_SEEN}:ro",  # a container may not mount
+    ]
     if model:  # with its folder, which may hold its weights
-        volumes[str(model.parent)] = {"bind": _MODELS, "mode": "ro"}
+        volumes.append(f"{model.parent}:{_MODELS}:ro")
     words = [_SCRIPT, f"--verify={_VERIFY}/{verifier.program.name}", f"--out={_OUT}"]
+    words.append(f"--read-only-out={_SEEN}")
     words += course.words(f"{_MODELS}/{model.name}" if model else None)
     result = _run(engine, reference, words, course.limit, entrypoint="sh", volumes=volumes)
     if result.timed_out:
@@ -92,22 +98,38 @@ def warm_image(engine: Engine, reference: str, out: Path, verifier: Verifier, co
     _judge(result.exit_code or 0, out, "see the lines above")
 
 
-def prove_image(engine: Engine, reference: str, verifier: Verifier, seconds: int) -> None:
+def prove_image(
+    engine: Engine, reference: str, verifier: Verifier, seconds: int, *, seeded: bool = False
+) -> None:
     """Runs the verifier's model in the warmed image as it is, where the driver may compile nothing.
+
+    With the entrypoint it has a place to write to. Without, it cannot write to the cache: once since the root
+    is read-only, once since the cache belongs to another user.
 
     Raises CheckFailed where that fails: the cache in the image is of no use then.
     """
-    volumes = {str(verifier.folder): {"bind": _VERIFY, "mode": "ro"}}
+    volumes = [f"{verifier.folder}:{_VERIFY}:ro"]
     words = ["--tier", "run", "--timeout", str(seconds), "--stub", f"{_VERIFY}/{verifier.stub.name}"]
     program = f"{_VERIFY}/{verifier.program.name}"
-    more = {"CUDA_DISABLE_PTX_JIT": "1"}
-    result = _run(engine, reference, words, 8 * seconds, entrypoint=program, volumes=volumes, more=more)
-    if result.exit_code != ExitCode.DONE:
-        last = (result.stderr.strip().splitlines() or ["nothing"])[-1]
-        raise CheckFailed(
-            f"{reference} does not run its model without compiling, last words: {last}",
-            f"Remove it with `docker image rm {reference}`, and report this.",
+    start, words = (SEED_PATH, [program, *words]) if seeded else (program, words)
+    for changes in ({},) if seeded else ({}, {"user": _ANYONE, "read_only": False}):
+        result = _run(
+            engine,
+            reference,
+            words,
+            8 * seconds,
+            entrypoint=start,
+            volumes=volumes,
+            more={"CUDA_DISABLE_PTX_JIT": "1"},
+            changes=changes,
         )
+        if result.exit_code != ExitCode.DONE:
+            last = (result.stderr.strip().splitlines() or ["nothing"])[-1]
+            other = "report this" if seeded else "try again with --seed, and report this"
+            raise CheckFailed(
+                f"{reference} does not run its model without compiling, last words: {last}",
+                f"Remove it with `docker image rm {reference}`, {other}.",
+            )
 
 
 def _run(
@@ -117,8 +139,9 @@ def _run(
     limit: int,
     *,
     entrypoint: str,
-    volumes: dict[str, Any],
+    volumes: list[str],
     more: dict[str, str] | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> RunResult:
     from docker.errors import APIError
 
@@ -128,19 +151,16 @@ def _run(
     def start(way: Way) -> RunResult:
         settings = docker_options(way, EVERY)
         settings["environment"] = settings.get("environment", {}) | variables | (more or {})
-        return engine.run(
-            reference,
-            words,
-            limit=limit,
-            entrypoint=entrypoint,
-            volumes=volumes,
-            user=f"{os.getuid()}:{os.getgid()}",  # what it writes is ours
-            tmpfs={"/tmp": ""},
-            read_only=True,
-            cap_drop=["ALL"],
-            security_opt=["no-new-privileges"],
-            **settings,
-        )
+        settings |= {
+            "volumes": volumes,
+            "user": f"{os.getuid()}:{os.getgid()}",  # what it writes is ours
+            "tmpfs": {"/tmp": ""},
+            "read_only": True,
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges"],
+        }
+        settings |= changes or {}
+        return engine.run(reference, words, limit=limit, entrypoint=entrypoint, **settings)
 
     try:
         return by_some_way(engine, start)

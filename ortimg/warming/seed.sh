@@ -1,8 +1,8 @@
 #!/bin/sh
-# Entrypoint of a warmed image: lets CUDA's compute cache grow. The one in the image cannot be written to, and CUDA
-# looks into one place only (CUDA_CACHE_PATH). So this puts a copy where the container may write, and starts the
-# program with that one. Works as any user, with a read-only root and without HOME: where nothing can be written, the
-# program gets the cache of the image, and this says so.
+# Entrypoint of a warmed image: puts a copy of CUDA's compute cache where the container may write, and starts the
+# program with that one. CUDA looks into one place only (CUDA_CACHE_PATH), and the cache of the image cannot be written
+# to: it cannot grow, and not every driver uses it like that. Works as any user, with a read-only root and without
+# HOME: where nothing can be written, the program gets the cache of the image, and this says what that means.
 #
 # A place of your own, which stays: `-v warm:/cache -e CUDA_CACHE_PATH=/cache`; the copy is a folder in it.
 set -u
@@ -38,7 +38,12 @@ choose() {
         fi
     done
     export CUDA_CACHE_PATH="$baked"
-    say "no place to write to: CUDA has the cache of the image, and compiles what it lacks at each start"
+    # What the warm-up has shown of the driver, written by `ortimg warm`.
+    if grep -q '"use": "read-only"' "${baked%/*}/warm.json"; then
+        say "no place to write to: CUDA has the cache of the image, and compiles what it lacks at each start"
+    else
+        say "no place to write to: kernels will be compiled again at each start; mount a tmpfs on /tmp"
+    fi
 }
 
 # Of a cache that is larger than this, kernels are thrown out, and compiled at each start.

@@ -16,10 +16,11 @@ set -eu
 usage() {
     cat <<'TEXT'
 Usage: warm.sh --verify FILE --out FOLDER [--root DIR] [--starts N] [--cold-starts N] [--timeout SECONDS] [--force]
-               [--stub FILE] [--model FILE] [--shape NAME=1x3x8x8]... [--option KEY=VALUE]... [--allow-cpu OP]...
+               [--stub FILE] [--read-only-out DIR] [--model FILE] [--shape NAME=1x3x8x8]... [--option KEY=VALUE]... [--allow-cpu OP]...
   --starts N       starts with a full cache, of each kind (default 3)
   --cold-starts N  starts with an empty cache (default 1); each compiles everything
   --force          go on where the GPU needs no cache
+  --read-only-out  the folder of --out once more, by a mount that is read-only (for a container, which cannot mount)
   --model ...      your own model, as for ort-verify --tier run; the model of ort-verify is added to the cache too
 TEXT
 }
@@ -30,7 +31,7 @@ wrong() {
 }
 say() { echo "warm: $1" >&2; }
 
-verify='' root='' out='' stub='' starts=3 cold_starts=1 timeout=600 force=no own=no
+verify='' root='' out='' stub='' seen='' starts=3 cold_starts=1 timeout=600 force=no own=no
 left=$#
 while [ "$left" -gt 0 ]; do
     word=$1
@@ -61,6 +62,7 @@ while [ "$left" -gt 0 ]; do
     --root) root=$value ;;
     --out) out=$value ;;
     --stub) stub=$value ;;
+    --read-only-out) seen=$value ;;
     --starts) starts=$value ;;
     --cold-starts) cold_starts=$value ;;
     --timeout) timeout=$value ;;
@@ -78,6 +80,7 @@ done
 [ -x "$verify" ] || wrong "--verify \"$verify\": no program there"
 [ -n "$out" ] || wrong "--out is missing"
 [ -z "$root" ] || [ -d "$root/usr" ] || wrong "--root $root: no unpacked root, it has no folder usr"
+[ -z "$seen" ] || [ -d "$seen" ] || wrong "--read-only-out $seen: no folder there"
 [ ! -e "$out/warm.json" ] && [ ! -e "$out/cache" ] || wrong "$out holds a record already: name another folder"
 [ -n "$stub" ] || [ ! -f "$(dirname "$verify")/libcuda.so.1" ] || stub=$(dirname "$verify")/libcuda.so.1
 
@@ -110,7 +113,7 @@ unset CUDA_CACHE_DISABLE CUDA_CACHE_PATH CUDA_DISABLE_PTX_JIT CUDA_FORCE_PTX_JIT
 CUDA_CACHE_MAXSIZE=2147483647
 export CUDA_CACHE_MAXSIZE
 
-count=0
+count=0 around='' # what a start is run by
 : >"$work/attempts"
 
 # attempt NAME CACHE JIT WORDS...: one start; its report goes to the record. Returns its exit code.
@@ -124,7 +127,10 @@ attempt() {
     code=0
     (
         [ "$jit" = true ] || export CUDA_DISABLE_PTX_JIT=1
-        CUDA_CACHE_PATH=$inside/$cache exec "$verify" "$@"
+        CUDA_CACHE_PATH=$inside/$cache
+        export CUDA_CACHE_PATH
+        [ -z "$around" ] || "$around" "$cache" "$@"
+        exec "$verify" "$@"
     ) >"$work/report" 2>"$work/words" </dev/null || code=$?
     [ -s "$work/report" ] || echo null >"$work/report"
     {
@@ -203,19 +209,89 @@ if [ -z "$(ls -A "$caches/$full")" ]; then
     say "the driver compiled nothing: there is no cache to keep"
     record 0
 fi
-# 5. The cache as an image has it: at another place, readable by anyone, writable by nobody.
-cp -R "$caches/$full" "$caches/baked" || refused "${root:-$out}"
-chmod -R a=rX "$caches/baked"
+# From here on nothing is added to that cache: each step has a copy, with the modes of an image or its own.
+# 5. A copy at another place, 0755 and 0644, which the program can write to: what the entrypoint of an image gives.
+#    The proof comes first, while no start can have added to the copy. `second-no-jit` tells a copy from the original.
+copy_to() {
+    cp -R "$caches/$full" "$caches/$1" && chmod -R u=rwX,go=rX "$caches/$1" || refused "${root:-$out}"
+}
+copy_to kept
+attempt second-no-jit "$full" false "$@" || say "the cache itself is of no use where nothing may be compiled"
+copy_to copied
+attempt copied-no-jit copied false "$@" || failed "the start with a copy of the cache and without compiling"
+[ "$own" = no ] || attempt copied-no-jit copied false || failed "the start of ort-verify's model without compiling"
 number=1
 while [ "$number" -le "$starts" ]; do
-    attempt baked baked true "$@" || failed "a start with the baked cache"
+    attempt copied copied true "$@" || failed "a start with a copy of the cache"
     number=$((number + 1))
 done
-# 6. The proof.
-attempt baked-no-jit baked false "$@" || failed "the start with the baked cache and without compiling"
-[ "$own" = no ] || attempt baked-no-jit baked false || failed "the start of ort-verify's model without compiling"
 
-cp -R "$caches/baked" "$out/cache" || refused "$out"
-chmod -R u+w "$out/cache"
+# 6. A copy that the program cannot write to, as in an image: a driver need not use it, and then nothing has failed.
+#    Three ways, since the kernel's answer differs (EROFS, EACCES), and the driver may look at modes and owners.
+unwritable() {
+    kind=$1
+    shift
+    if attempt "$kind-no-jit" "$kind" false "$@" && { [ "$own" = no ] || attempt "$kind-no-jit" "$kind" false; }; then
+        number=1
+        while [ "$number" -le "$starts" ]; do
+            attempt "$kind" "$kind" true "$@" || return 0
+            number=$((number + 1))
+        done
+    else
+        say "this driver does not use a cache $where"
+    fi
+}
+skipped() { say "$1: skipped, $2"; }
+# A mount namespace of its own, so that no mount is left, whatever ends us.
+read_only() {
+    folder=$caches/$1
+    shift
+    exec unshare -m sh -c 'set -e; mount --bind "$1" "$1"; mount -o remount,bind,ro "$1"; shift; exec "$@"' \
+        sh "$folder" "$verify" "$@"
+}
+seen_mount() {
+    CUDA_CACHE_PATH=$seen/.work/caches/$1
+    shift
+    exec "$verify" "$@"
+}
+can_mount() {
+    (
+        verify=sh
+        read_only read-only-mount -c '! touch "$1/a" 2>/dev/null' sh "$caches/read-only-mount"
+    ) >/dev/null 2>&1
+}
+
+where="on a mount that is read-only"
+copy_to read-only-mount
+if [ -n "$seen" ] && [ -z "$root" ]; then
+    around=seen_mount
+elif can_mount; then
+    around=read_only
+fi
+if [ -n "$around" ]; then
+    unwritable read-only-mount "$@"
+else
+    skipped read-only-mount "no right to mount here"
+fi
+around=''
+
+where="that belongs to another user"
+copy_to other-uid
+if [ -n "$root" ] && [ "$(id -u)" -eq 0 ] && chown -R 12345:12345 "$caches/other-uid" 2>/dev/null; then
+    unwritable other-uid "$@" # ort-verify runs as root without rights, so it cannot write there
+else
+    skipped other-uid "it needs root and --root"
+fi
+
+where="of folders and files without a right to write (0555, 0444)"
+copy_to no-write-bits
+chmod -R a=rX "$caches/no-write-bits"
+if [ -n "$root" ] || [ ! -w "$caches/no-write-bits" ]; then
+    unwritable no-write-bits "$@"
+else
+    skipped no-write-bits "whoever runs this can write there all the same"
+fi
+
+cp -R "$caches/kept" "$out/cache" || refused "$out"
 say "done: $(du -sk "$out/cache" | cut -f 1) KiB in $out/cache"
 record 0

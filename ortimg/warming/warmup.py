@@ -31,7 +31,7 @@ class ImageWish(msgspec.Struct, frozen=True, kw_only=True):
 
     tag: str | None = None
     max_size: str | None = None  # "2G"
-    seed: bool = False  # with the entrypoint
+    seed: bool | None = None  # with the entrypoint; None: where the driver needs it
 
 
 def of_root(root: Path, out: Path, course: Course) -> Outcome:
@@ -79,7 +79,7 @@ def of_image(reference: str, out: Path | None, course: Course, wish: ImageWish) 
         max_size=size,
         seed=wish.seed,
     )
-    prove_image(engine, made.reference, verifier, course.seconds)
+    prove_image(engine, made.reference, verifier, course.seconds, seeded=made.seeded)
     made = msgspec.structs.replace(made, proven=True)
     return Outcome(target=reference, warmth=warmth, record=str(folder), made=made)
 

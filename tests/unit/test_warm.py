@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from warm_records import IDENTIFIER, PROVIDER, SHA256, record, report, start
+from warm_records import IDENTIFIER, PROVIDER, SHA256, UNWRITABLE, record, report, start, starts
 
 from ortimg.core.catalogue import Index
 from ortimg.core.drivers import Driver
@@ -26,16 +27,19 @@ from ortimg.core.warm import (
     labels,
     read_size,
     summary,
+    wants_seed,
     warmed_name,
 )
 from ortimg.core.warm_host import check_host, check_labels, expect
-from ortimg.core.warm_record import Warmth, judge, parse_record
+from ortimg.core.warm_record import Step, Use, Warmth, judge, parse_record
 from ortimg.core.warm_words import Outcome, as_data, as_text, check_data, check_text
 from ortimg.data import read_catalogue
 from ortimg.errors import CheckFailed, ConfigError
 
 BAKED = Baked(files=5, bytes=4_400_000)
 GIB = 1 << 30
+# Of a real GPU, shortened: its driver did not use a cache that it could not write to; no copy was tried.
+REAL = Path(__file__).parent / "records" / "warm-h200-580.159.04.json"
 
 
 def warmth(**changes: Any) -> Warmth:
@@ -55,9 +59,106 @@ def original(**changes: Any) -> Original:
 def test_a_record_of_a_good_warm_up_proves_itself() -> None:
     found = warmth()
     assert (found.gpu.architecture, found.gpu.driver) == ("sm90", "580.159.04")
-    assert (found.cold, found.second, found.baked) == ((9.9,), (0.5,) * 3, (0.55,) * 3)
+    assert (found.cold, found.second, found.copied) == ((9.9,), (0.5,) * 3, (0.55,) * 3)
+    assert found.baked == found.copied
     assert found.ratio == pytest.approx(1.1)
     assert not found.native
+
+
+def test_a_driver_that_must_write_is_no_failure() -> None:
+    found = warmth()
+    assert found.use is Use.WRITABLE
+    assert found.unwritable == tuple((kind, False) for kind in UNWRITABLE)
+    assert found.read_only == ()
+    assert "not used: read-only-mount, other-uid, no-write-bits" in as_text(outcome())
+
+
+def test_a_driver_that_need_not_write_is_measured_as_an_image_has_it() -> None:
+    found = warmth(attempts=starts(read_only=True))
+    assert found.use is Use.READ_ONLY
+    assert found.baked == found.read_only == (0.6,) * 9
+    assert found.ratio == pytest.approx(1.2)
+    text = as_text(outcome(lambda _: found))
+    assert "read-only use: works (used: read-only-mount, other-uid, no-write-bits)" in text
+
+
+@pytest.mark.parametrize(
+    ("skipped", "failing", "use"),
+    [
+        ((), (), Use.READ_ONLY),
+        (("no-write-bits",), (), Use.READ_ONLY),
+        (("other-uid",), (), Use.READ_ONLY),  # a container: the owner without a right to write
+        (("read-only-mount",), (), Use.WRITABLE),  # a root that is read-only was not tried
+        (("other-uid", "no-write-bits"), (), Use.WRITABLE),  # a cache of another user was not tried
+        (UNWRITABLE, (), Use.WRITABLE),
+        ((), ("read-only-mount",), Use.WRITABLE),
+        ((), ("other-uid",), Use.WRITABLE),
+        ((), ("no-write-bits",), Use.READ_ONLY),  # modes that no image has
+        (("other-uid",), ("no-write-bits",), Use.WRITABLE),
+    ],
+)
+def test_both_ways_of_not_being_able_to_write_must_be_shown(
+    skipped: tuple[str, ...], failing: tuple[str, ...], use: Use
+) -> None:
+    attempts = [
+        start(one["name"], False) if one["name"].removesuffix("-no-jit") in failing else one
+        for one in starts(read_only=True, skipped=skipped)
+    ]
+    found = warmth(attempts=attempts)
+    assert found.use is use
+    assert {kind for kind, used in found.unwritable if not used} == set(failing)
+
+
+def test_a_start_that_compiled_again_does_not_count_as_used() -> None:
+    """Timed starts that went well prove nothing where the start without compiling did not."""
+    attempts = starts() + [start(kind) for kind in UNWRITABLE]
+    found = warmth(attempts=attempts)
+    assert (found.use, found.read_only) == (Use.WRITABLE, ())
+
+
+def test_a_start_that_may_fail_need_not_have_a_report() -> None:
+    for name in ("second-no-jit", "read-only-mount-no-jit", "other-uid-no-jit", "no-write-bits-no-jit"):
+        found = warmth(**instead(name, exit=134, report=None))
+        assert found.use is Use.WRITABLE
+
+
+def test_a_record_of_a_real_gpu_is_read_and_lacks_the_copy() -> None:
+    real = parse_record(REAL.read_bytes())
+    assert [one.exit for one in real.attempts if one.name is Step.LOCKED_PROOF] == [1]  # "baked-no-jit" there
+    assert [one.exit for one in real.attempts if one.name is Step.LOCKED] == [0, 0, 0]  # and compiled again
+    with pytest.raises(CheckFailed, match="a start with a copy of the cache"):
+        judge(real)
+
+
+def test_the_same_record_with_a_copy_makes_an_image_that_copies() -> None:
+    real = json.loads(REAL.read_bytes())
+    made_up = [start(name) for name in ("copied-no-jit", "copied")]
+    found = judge(parse_record(json.dumps(real | {"attempts": real["attempts"] + made_up}).encode()))
+    assert (found.use, found.unwritable) == (Use.WRITABLE, (("no-write-bits", False),))
+    assert min(found.cold) > 28
+    assert max(found.second) < 0.3
+    assert found.read_only == ()
+    assert wants_seed(found, None)
+
+
+@pytest.mark.parametrize(
+    ("read_only", "wish", "seed"),
+    [(False, None, True), (False, True, True), (True, None, False), (True, True, True), (True, False, False)],
+)
+def test_the_entrypoint_comes_where_the_driver_must_write(
+    read_only: bool, wish: bool | None, seed: bool
+) -> None:
+    assert wants_seed(warmth(attempts=starts(read_only)), wish) is seed
+
+
+def test_no_image_is_made_that_would_compile_at_each_start() -> None:
+    with pytest.raises(CheckFailed, match="compile at each start") as caught:
+        wants_seed(warmth(), False)
+    assert caught.value.hint == "Leave --no-seed out."
+
+
+def test_where_nothing_is_gained_nothing_is_copied() -> None:
+    assert wants_seed(warmth(attempts=[start("no-cache", passed=True)]), None) is False
 
 
 def with_device(**changes: Any) -> dict[str, Any]:
@@ -83,11 +184,12 @@ def instead(name: str, **changes: Any) -> dict[str, Any]:
         (without("no-cache"), "no start without a cache"),
         (without("cold"), "ends before the proof"),
         (without("second"), "ends before the proof"),
-        (without("baked"), "ends before the proof"),
-        (without("baked-no-jit"), "ends before the proof"),
-        (instead("baked-no-jit", ptx_jit=True), "no start with the cache and without compiling"),
+        (without("copied"), "ends before the proof"),
+        (without("copied-no-jit"), "ends before the proof"),
+        (instead("copied-no-jit", ptx_jit=True), "no start with the cache and without compiling"),
+        (instead("other-uid-no-jit", ptx_jit=True), "no start with the cache and without compiling"),
         (instead("no-cache", ptx_jit=True), "no start without a cache and without compiling"),
-        (instead("baked-no-jit", exit=1, report=report(False, None)), "PTX JIT compilation was disabled"),
+        (instead("copied-no-jit", exit=1, report=report(False, None)), "PTX JIT compilation was disabled"),
         (instead("cold", exit=3), "'cold' failed"),
         (instead("cold", exit=134, report=None), "exit 134, without a report"),
         (instead("second", report=None), "'second' has no report of a run"),
@@ -252,6 +354,13 @@ def test_the_entrypoint_goes_before_the_images_own_and_the_command_stays() -> No
     assert 'ENTRYPOINT ["/usr/local/bin/ortimg-seed", "/init", "--"]\nCMD ["serve", "a b"]\n' in text
 
 
+@pytest.mark.parametrize(("read_only", "use"), [(True, "read-only"), (False, "writable")])
+def test_the_image_says_what_its_driver_does(read_only: bool, use: str) -> None:
+    found = warmth(attempts=starts(read_only))
+    assert f'"use": "{use}"' in summary(found, BAKED, GIB).decode()  # seed.sh looks for this
+    assert labels(found, "sha256:12", BAKED, GIB)["ortimg.warm.use"] == use
+
+
 def test_the_summary_in_the_image_is_json() -> None:
     told = json.loads(summary(warmth(), BAKED, GIB))
     assert told["gpu"] == {"name": "NVIDIA H200", "compute": "9.0", "driver": "580.159.04"}
@@ -314,8 +423,15 @@ def test_an_image_without_a_cache_cannot_be_checked() -> None:
         check_labels("an:image", {"ortimg.identifier": IDENTIFIER})
 
 
-def outcome(change: Callable[[Warmth], Warmth] = lambda same: same) -> Outcome:
-    made = Warmed(reference="a:b", dockerfile="out/image/Dockerfile", baked=BAKED, limit=GIB, caution=None)
+def outcome(change: Callable[[Warmth], Warmth] = lambda same: same, seeded: bool = False) -> Outcome:
+    made = Warmed(
+        reference="a:b",
+        dockerfile="out/image/Dockerfile",
+        baked=BAKED,
+        limit=GIB,
+        caution=None,
+        seeded=seeded,
+    )
     return Outcome(target="a", warmth=change(warmth()), record="out", made=made)
 
 
@@ -323,15 +439,24 @@ def test_the_words_hold_the_times_the_proof_and_what_makes_it_useless() -> None:
     text = as_text(outcome())
     assert "cold start         9.900 s" in text
     assert "1.10 of a second start's" in text
-    assert "CUDA_DISABLE_PTX_JIT=1 fails without the cache, and runs with it" in text
+    assert "CUDA_DISABLE_PTX_JIT=1 fails without the cache, and runs with a copy of it" in text
     assert "another driver than 580.159.04" in text
     assert "ODD" not in text
     data = as_data(outcome())
     assert (data["schema"], data["gained"], data["image"]) == (1, True, "a:b")
     assert data["first_run_seconds"]["cold"] == [9.9]
+    assert (data["use"], data["unwritable"]["other-uid"], data["seeded"]) == ("writable", False, False)
+    assert "ortimg-seed" not in text
+
+
+def test_the_words_say_why_the_image_copies() -> None:
+    text = as_text(outcome(seeded=True))
+    assert "copies 4.4 MB to where it can write, since driver 580.159.04 was not shown" in text
+    grows = as_text(outcome(lambda _: warmth(attempts=starts(read_only=True)), seeded=True))
+    assert "so that the cache can grow" in grows
 
 
 def test_a_baked_cache_that_is_slow_is_called_odd() -> None:
-    slow = start("baked") | {"report": report(True, 0.9)}
-    found = warmth(attempts=[*without("baked")["attempts"], slow])
+    slow = start("copied") | {"report": report(True, 0.9)}
+    found = warmth(attempts=[*without("copied")["attempts"], slow])
     assert "ODD" in as_text(outcome(lambda _: found))

@@ -139,6 +139,7 @@ def test_nothing_is_added_without_the_wish_for_an_entrypoint(tmp_path: Path) -> 
         (["an:image", "--from", ".", "--tag", "Bad Name:x"], "--tag"),
         (["an:image", "--from", ".", "--tag", "name"], "it has no tag"),
         ([".", "--seed"], "are for images"),
+        ([".", "--no-seed"], "are for images"),
         ([".", "--from", "."], "are for images"),
         (["."], "--out is missing"),
     ],
