@@ -17,7 +17,7 @@ from ortimg.engine.client import Engine, RunResult
 
 sys.path.insert(0, str(ROOT / "tests" / "unit"))
 
-from warm_records import IDENTIFIER, PROVIDER, made_up, record
+from warm_records import IDENTIFIER, PROVIDER, made_up, record, starts
 
 pytestmark = [pytest.mark.engine, pytest.mark.inputs]
 
@@ -39,11 +39,14 @@ Warm = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def warm(real_cell: RealCell, sha256: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    """`ortimg warm --from` of a made-up folder; what it says as JSON."""
+    """`ortimg warm --from` of a made-up folder; what it says as JSON. `read_only`: what its driver needs."""
     made = []
 
-    def call(name: str, *words: str, reference: str = real_cell.reference) -> dict[str, Any]:
-        folder = made_up(tmp_path_factory.mktemp(name) / "out", libraries={PROVIDER: sha256})
+    def call(
+        name: str, *words: str, reference: str = real_cell.reference, read_only: bool = True
+    ) -> dict[str, Any]:
+        changes = {"libraries": {PROVIDER: sha256}, "attempts": starts(read_only)}
+        folder = made_up(tmp_path_factory.mktemp(name) / "out", **changes)
         tag = f"{NAME}:{os.getpid()}-{name}"
         made.append(tag)
         done = ortimg("warm", reference, "--from", str(folder), "--tag", tag, "--json", *words)
@@ -63,6 +66,12 @@ def plain(warm: Warm) -> str:
 @pytest.fixture(scope="module")
 def seeded(warm: Warm) -> str:
     return str(warm("seeded", "--seed")["image"])
+
+
+@pytest.fixture(scope="module")
+def copying(warm: Warm) -> dict[str, Any]:
+    """Made of a record whose driver must write, without a word on the entrypoint."""
+    return warm("copying", read_only=False)
 
 
 def run(engine: Engine, image: str, script: str, **options: Any) -> RunResult:
@@ -152,6 +161,37 @@ def test_where_nothing_can_be_written_the_image_s_cache_serves(engine: Engine, s
     assert (result.exit_code, result.stdout) == (0, f"{CACHE}\n")
     assert result.stderr.count("\n") == 1
     assert "no place to write to" in result.stderr
+
+
+def test_where_the_driver_must_write_the_image_copies_by_itself(
+    engine: Engine, copying: dict[str, Any], plain: str, seeded: str
+) -> None:
+    assert copying["seeded"] is True
+    made, with_wish, without = (engine.inspect(name) for name in (copying["image"], seeded, plain))
+    assert made is not None
+    assert with_wish is not None
+    assert without is not None
+    assert made.entrypoint == with_wish.entrypoint != without.entrypoint
+    assert (made.labels["ortimg.warm.use"], without.labels["ortimg.warm.use"]) == ("writable", "read-only")
+    result = run(engine, copying["image"], GROWS, tmpfs={"/tmp": ""})
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_where_it_must_and_cannot_write_the_cost_is_said(engine: Engine, copying: dict[str, Any]) -> None:
+    result = run(engine, copying["image"], 'echo "$CUDA_CACHE_PATH"', ipc_mode="none")
+    assert (result.exit_code, result.stdout) == (0, f"{CACHE}\n")
+    assert "kernels will be compiled again at each start" in result.stderr
+
+
+def test_an_image_that_would_compile_at_each_start_is_not_made(
+    engine: Engine, real_cell: RealCell, sha256: str, tmp_path: Path
+) -> None:
+    folder, tag = made_up(tmp_path / "out", libraries={PROVIDER: sha256}), f"{NAME}:{os.getpid()}-none"
+    done = ortimg("warm", real_cell.reference, "--from", str(folder), "--tag", tag, "--no-seed")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "would compile at each start" in done.stderr
+    assert "Leave --no-seed out" in done.stderr
+    assert engine.inspect(tag) is None
 
 
 def test_the_entrypoint_passes_words_signals_and_codes_on(engine: Engine, seeded: str) -> None:

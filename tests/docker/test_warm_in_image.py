@@ -73,9 +73,11 @@ def test_an_image_is_warmed_and_the_warmed_one_proves_itself(
     outcome = warmup.of_image(image, tmp_path / "out", ONCE, ImageWish())
     assert outcome.gained
     assert outcome.made is not None
-    assert outcome.made.proven
-    assert outcome.made.reference == f"{image}-warm-sm90-580.159.04"
+    assert (outcome.made.proven, outcome.made.seeded) == (True, False)
     assert outcome.warmth is not None
+    # A container mounts nothing: the engine shows it the folder a second time, read-only.
+    assert dict(outcome.warmth.unwritable) == {"read-only-mount": True, "no-write-bits": True}
+    assert outcome.made.reference == f"{image}-warm-sm90-580.159.04"
     assert outcome.warmth.cold[0] > outcome.warmth.second[0]
     assert look(tmp_path / "out").files == 2
     assert all(path.stat().st_uid == os.getuid() for path in (tmp_path / "out").rglob("*"))
@@ -86,6 +88,39 @@ def test_an_image_is_warmed_and_the_warmed_one_proves_itself(
         warmup.of_image(image, tmp_path / "out", ONCE, ImageWish())
     with pytest.raises(ConfigError, match="is warmed already"):
         warmup.of_image(outcome.made.reference, tmp_path / "more", ONCE, ImageWish())
+
+
+def test_the_proof_is_that_of_any_user(
+    engine: Engine, image: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A cache that only its owner can read is of no use in an image."""
+    made = warmup.of_image(image, tmp_path / "out", ONCE, ImageWish(tag=f"{image}-any")).made
+    assert made is not None
+    (tmp_path / "Dockerfile").write_text(
+        f"FROM {made.reference}\nUSER 0\nRUN chmod -R go= /usr/share/ortimg/warm/cache\nUSER {os.getuid()}\n"
+    )
+    name = f"{image}-private"
+    subprocess.run(["docker", "build", "-q", "-t", name, tmp_path], check=True, capture_output=True)
+    with pytest.raises(CheckFailed, match="does not run its model without compiling"):
+        prove_image(engine, name, get_verifier(request.config.cache.mkdir("ortimg")), 60)
+
+
+def test_where_the_driver_must_write_the_image_proves_itself_with_a_copy(
+    engine: Engine, image: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    (tmp_path / "Dockerfile").write_text(f"FROM {image}\nUSER 0\nRUN touch /etc/fake/must-write\nUSER 1234\n")
+    name = f"{image}-must-write"
+    subprocess.run(["docker", "build", "-q", "-t", name, tmp_path], check=True, capture_output=True)
+    outcome = warmup.of_image(name, tmp_path / "out", ONCE, ImageWish())
+    assert outcome.made is not None
+    assert outcome.warmth is not None
+    assert dict(outcome.warmth.unwritable) == {"read-only-mount": False, "no-write-bits": False}
+    assert (outcome.made.proven, outcome.made.seeded) == (True, True)
+    verifier = get_verifier(request.config.cache.mkdir("ortimg"))
+    with pytest.raises(CheckFailed, match="does not run its model without compiling"):
+        prove_image(engine, outcome.made.reference, verifier, 60)  # past its entrypoint
+    with pytest.raises(CheckFailed, match="compile at each start"):
+        warmup.of_image(name, tmp_path / "more", ONCE, ImageWish(seed=False))
 
 
 def test_the_proof_fails_without_the_cache(

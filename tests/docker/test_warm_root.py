@@ -13,7 +13,7 @@ from stub_world import World
 from test_verifier_run_root import _can_unshare
 from warm_world import make_warm_world
 
-from ortimg.core.warm_record import Step, judge
+from ortimg.core.warm_record import Step, Use, judge
 from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault
 from ortimg.verify.binary import Verifier, get_verifier
 from ortimg.verify.wish import RunWish
@@ -23,6 +23,15 @@ from ortimg.warming.measure import Course, warm_root
 pytestmark = pytest.mark.skipif(not _can_unshare(), reason="needs root or user namespaces")
 
 ONCE = Course(RunWish(), starts=1, seconds=60)
+ROOT = os.geteuid() == 0
+TO_A_COPY = (Step.NO_CACHE, Step.COLD, Step.SECOND, Step.SECOND_PROOF, Step.PROOF, Step.COPIED)
+
+
+def _unwritable(used: bool) -> list[Step]:
+    """Starts with caches that cannot be written to: timed ones only where the driver uses such a cache."""
+    kinds = [(Step.MOUNT_PROOF, Step.MOUNT), (Step.OTHER_PROOF, Step.OTHER)] if ROOT else []
+    kinds.append((Step.LOCKED_PROOF, Step.LOCKED))
+    return [step for proof, timed in kinds for step in ((proof, timed) if used else (proof,))]
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +58,54 @@ def test_a_root_is_warmed_and_nothing_is_left_in_it(
     warm_root(world.root, tmp_path / "out", verifier, ONCE)
     assert sorted(world.root.rglob("*")) == before
     record = read_record(tmp_path / "out")
-    expected = [Step.NO_CACHE, Step.COLD, Step.SECOND, Step.BAKED, Step.PROOF]
-    assert [start.name for start in record.attempts] == expected
-    assert [start.exit for start in record.attempts] == [1, 0, 0, 0, 0]
+    assert [start.name for start in record.attempts] == [*TO_A_COPY, *_unwritable(True)]
+    assert [start.exit for start in record.attempts] == [1, *[0] * (len(record.attempts) - 1)]
     warmth = judge(record)
     assert not warmth.native
     assert warmth.gpu.compute == "9.0"
     assert warmth.cold[0] > 0.1 > warmth.second[0]  # the stub sleeps while it "compiles"
     assert look(tmp_path / "out").files == 2
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cache", "warm.json"]
+    assert warmth.use is (Use.READ_ONLY if ROOT else Use.WRITABLE)  # without root no mount was tried
+    assert str(world.root) not in Path("/proc/self/mounts").read_text()
+
+
+def test_a_driver_that_must_write_is_found_out_and_nothing_fails(
+    world: World, verifier: Verifier, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world.write("/etc/fake/must-write", "yes")
+    before = sorted(world.root.rglob("*"))
+    warm_root(world.root, tmp_path / "out", verifier, ONCE)
+    assert sorted(world.root.rglob("*")) == before
+    record = read_record(tmp_path / "out")
+    assert [start.name for start in record.attempts] == [*TO_A_COPY, *_unwritable(False)]
+    assert {start.exit for start in record.attempts if start.name in _unwritable(False)} == {1}
+    warmth = judge(record)
+    assert warmth.use is Use.WRITABLE
+    assert dict(warmth.unwritable) == dict.fromkeys((one.value for one in _unwritable(True)[1::2]), False)
+    assert look(tmp_path / "out").files == 2
+    assert "does not use a cache of folders and files without a right to write" in capfd.readouterr().err
+
+
+@pytest.mark.skipif(not ROOT, reason="needs root, who can become somebody else")
+def test_what_could_not_be_tried_is_said_and_fails_nothing(
+    world: World, verifier: Verifier, tmp_path: Path
+) -> None:
+    """With no right to mount and to give files away: the script does as where it is nobody special."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("unshare", "chown"):
+        (tools / name).write_text("#!/bin/sh\nexit 1\n")
+        (tools / name).chmod(0o755)
+    command = ["sh", str(SCRIPT), f"--verify={verifier.program}", f"--stub={verifier.stub}", "--starts=1"]
+    command += [f"--root={world.root}", f"--out={tmp_path / 'out'}"]
+    path = {"PATH": f"{tools}:{os.environ['PATH']}"}
+    done = subprocess.run(command, env=os.environ | path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "read-only-mount: skipped, no right to mount here" in done.stderr
+    assert "other-uid: skipped" in done.stderr
+    warmth = judge(read_record(tmp_path / "out"))
+    assert (warmth.use, warmth.unwritable) == (Use.WRITABLE, (("no-write-bits", True),))
 
 
 def test_where_kernels_are_native_nothing_is_done(world: World, verifier: Verifier, tmp_path: Path) -> None:

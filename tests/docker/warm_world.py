@@ -1,7 +1,8 @@
 """The world of run_world.py on a GPU that is newer than the kernels: a stub of a driver that compiles.
 
 Its "compute cache" has the shape of CUDA's (folders, hex names, an index), and holds nothing that a GPU could
-run. `World.write("/etc/fake/native", "")` makes it a GPU that needs none.
+run. `World.write("/etc/fake/native", "")` makes it a GPU that needs none, `must-write` a driver that uses no
+cache which it cannot write to.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _JIT = r"""
     if (options->cuda && !fake("native")) {
         char path[600], *cache = getenv("CUDA_CACHE_PATH");
         snprintf(path, sizeof path, "%s/index", cache);
-        FILE *file = fopen(path, "r");
+        FILE *file = fopen(path, fake("must-write") ? "r+" : "r");
         if (!file && getenv("CUDA_DISABLE_PTX_JIT"))
             return fail("CUDA failure 223: PTX JIT compilation was disabled ; expr=cudaGetLastError()");
         if (!file) {
