@@ -86,7 +86,7 @@ class Looker:
         try:
             return self._ask_digest(image)
         except NoImage as error:
-            self._conflict(f"{name}: {row.image}", "named by the catalogue", str(error), _GONE)
+            self._conflict(f"{name}: {row.image}", "named by the catalogue", error.message, _GONE)
         except OrtimgError as error:
             self._unresolved.append(Unresolved(what=f"{name}: digest of {row.image}", why=error.message))
         return None

@@ -7,6 +7,7 @@ an archive and "unresolved" for a base; nothing is invented.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
@@ -75,13 +76,22 @@ def parse(text: str, filename: str = "images.lock") -> Lock:
     try:
         lock = msgspec.json.decode(text, type=Lock)
     except msgspec.DecodeError as error:  # ValidationError is one
-        raise ConfigError(f"{filename}: {error}", hint="restore the file from git, or remove it") from error
+        raise ConfigError(
+            f"{filename}: {_plain(str(error))}", hint="restore the file from git, or remove it"
+        ) from error
     if lock.schema != SCHEMA:
         raise ConfigError(
             f"{filename}: schema {lock.schema} is not known (this ortimg writes {SCHEMA})",
             hint="update ortimg, or restore the file from git",
         )
     return lock
+
+
+def _plain(message: str) -> str:
+    """msgspec's message without its patterns: what belongs there, and where."""
+    message = re.sub(r"Expected `str` matching regex '.*?'", "no sha256 stands where one belongs", message)
+    message = message.replace("Input data was truncated", "the file ends too early")
+    return message.replace("`$.", "`").replace("[...]", ".*")
 
 
 def dump(lock: Lock) -> str:

@@ -62,6 +62,20 @@ def test_not_a_lock(text: str) -> None:
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"ort": {"a": {"upstream": "zz"}}}', "no sha256 stands where one belongs - at `ort.*.upstream`"),
+        ('{"bases": {"a": {"image": "b", "digest": "sha256:x"}}}', "belongs - at `bases.*.digest`"),
+        ("", "the file ends too early"),
+    ],
+)
+def test_what_is_wrong_with_a_lock_is_said_in_plain_words(text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(text)
+    assert caught.value.message.endswith(words)
+
+
 def test_news_fill_what_is_unknown() -> None:
     news = Lock(
         ort={

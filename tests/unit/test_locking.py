@@ -211,6 +211,8 @@ def test_a_name_that_is_gone_from_the_world_is_loud(project: Path, server: Serve
         ("loud", f"1.18.0-cuda12: {NO_HASH.asset}"),
         ("loud", "debian12: debian:12-slim"),
     ]
+    told = lock(project, "--check").stdout.splitlines()
+    assert all(line.startswith(("LOUD  ", "        ", "not resolved: ")) for line in told)
 
 
 def test_without_a_network_the_lock_stays_and_it_is_said(project: Path, server: Server) -> None:
