@@ -24,6 +24,7 @@ from ortimg.errors import ConfigError, ExitCode
 from ortimg.project import CONFIG_NAME, Project, load_project, own_catalogue
 
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
+_ALL = "--all knows the flavour runtime alone; other flavours are asked about as cells of images.yaml."
 REPOSITORY = "onnxruntime-gpu"  # with --all, outside a project
 
 
@@ -43,7 +44,12 @@ REPOSITORY = "onnxruntime-gpu"  # with --all, outside a project
 @click.option("--cuda", metavar="VERSION", help="Only cells of this CUDA version or major.")
 @click.option("--cudnn", metavar="MAJOR", help="Only cells of this cuDNN.")
 @click.option("--base", metavar="NAME", help="Only cells on this base.")
-@click.option("--all", "whole", is_flag=True, help="Ask about the whole catalogue, not only images.yaml.")
+@click.option(
+    "--all",
+    "whole",
+    is_flag=True,
+    help="Ask about the whole catalogue, flavour runtime, not only images.yaml.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_context
 def fit(
@@ -79,7 +85,7 @@ def fit(
         index = Index(own_catalogue(context.find_object(Path) or Path()))
         repository = REPOSITORY
         rules = Rules(index)
-        cells = select(every_cell(index, rules, wish.cudnn), selectors)
+        cells = select(every_cell(index, rules, wish.cudnn), selectors, hint=_ALL)
     else:
         project = _project(context.find_object(Path) or Path())
         index, repository = Index(project.catalogue), project.plan.repository

@@ -16,6 +16,7 @@ def select(
     globs: Iterable[str],
     skip: Iterable[str] = (),
     excluded: Sequence[Exclusion] = (),
+    hint: str = "`ortimg list` shows every cell.",
 ) -> tuple[Cell, ...]:
     """Cells that match any of `globs` (no glob: all) and none of `skip`, in their own order.
 
@@ -29,7 +30,7 @@ def select(
         if not any(_matches(cell, glob) for cell in cells)
     ]
     if problems:
-        raise ConfigError(*problems, hint="`ortimg list` shows every cell.")
+        raise ConfigError(*problems, hint=hint)
     chosen = tuple(
         cell
         for cell in cells

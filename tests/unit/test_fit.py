@@ -344,6 +344,8 @@ def test_unpacked_on_the_host_itself_there_is_no_container_to_run(project: Path)
         (["--here", "--gpu", "T4", "--glibc", "2.36"], "contradicts --gpu, --glibc"),
         ([], "nothing to fit to is told"),
         (["--gpu", "T4", "1.99-*"], '"1.99-*" matches no cell'),
+        (["--gpu", "T4", "1.99-*"], "`ortimg list` shows every cell"),
+        (["--all", "--gpu", "T4", "*-python3.11"], "--all knows the flavour runtime alone"),
         (
             ["--ort", "1.17.2"],
             "1.17.2 has no release archive for Linux and GPUs (no release with binaries); 1.17.3",
