@@ -164,6 +164,16 @@ def program(*needed: str, wants: tuple[str, ...] = (), soname: str = "libonnxrun
     return one(check_program("./app", elf, there, loader(there), RELEASES), Check.PROGRAM)
 
 
+def test_a_program_where_no_onnx_runtime_is_found() -> None:
+    there = system()
+    finding = one(
+        check_program("./app", Elf(needed=("libonnxruntime.so.1",)), there, loader(there), RELEASES),
+        Check.PROGRAM,
+    )
+    assert finding.verdict is FindingVerdict.FAIL
+    assert "ldconfig" in str(finding.cure)
+
+
 def test_a_program_of_another_soname_must_be_linked_again() -> None:
     finding = program("libonnxruntime.so.1.17.3", "libc.so.6")
     assert finding.verdict is FindingVerdict.FAIL

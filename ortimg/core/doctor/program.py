@@ -34,7 +34,8 @@ def check_program(
         yield fail(
             Check.PROGRAM,
             f"{name} needs {wanted[0]}, and no ONNX Runtime is on the loader's path",
-            "name the image or root in which the program runs, as TARGET",
+            "name the image or root in which the program runs, as TARGET; if it is this one, write ONNX "
+            "Runtime's folder into a file of /etc/ld.so.conf.d and run ldconfig",
         )
         return
     core = there[0]
