@@ -30,6 +30,14 @@ class Verdict(StrEnum):
     FAIL = "fail"
     ENVIRONMENT = "environment"
 
+    @property
+    def exit_code(self) -> ExitCode:
+        return {
+            Verdict.PASS: ExitCode.DONE,
+            Verdict.FAIL: ExitCode.FAILED,
+            Verdict.ENVIRONMENT: ExitCode.ENVIRONMENT,
+        }[self]
+
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One check: what was seen, and what to do about it."""
@@ -57,11 +65,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        return {
-            Verdict.PASS: ExitCode.DONE,
-            Verdict.FAIL: ExitCode.FAILED,
-            Verdict.ENVIRONMENT: ExitCode.ENVIRONMENT,
-        }[self.verdict]
+        return self.verdict.exit_code
 
 
 def parse_report(text: str | bytes) -> Report:

@@ -73,11 +73,7 @@ class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        return {
-            Verdict.PASS: ExitCode.DONE,
-            Verdict.FAIL: ExitCode.FAILED,
-            Verdict.ENVIRONMENT: ExitCode.ENVIRONMENT,
-        }[self.verdict]
+        return self.verdict.exit_code
 
 
 def ok(check: Check, evidence: str) -> Found:
