@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 _FOLDER = re.compile(r"(?P<name>.+?)-(?P<version>[^-]+)\.(?:dist|egg)-info")
 _OURS = re.compile(r"(?:onnxruntime|ort-nightly)(?:-[a-z0-9-]+)?")
 _OTHERS = {"onnxruntime-extensions", "onnxruntime-genai", "onnxruntime-tools", "onnxruntime-training-cpu"}
 GPU_PACKAGE = "onnxruntime-gpu"
-CUDA, AZURE = "CUDAExecutionProvider", "AzureExecutionProvider"
 
 
 def clash(folders: Iterable[str]) -> str | None:
@@ -27,12 +26,3 @@ def clash(folders: Iterable[str]) -> str | None:
         f"{named} are both installed and overwrite each other's module: "
         f"pip uninstall {' '.join(sorted(found))}, then install {GPU_PACKAGE} alone"
     )
-
-
-def cpu_build(available: Sequence[str]) -> str | None:
-    """That the list of providers is that of the CPU package, or None."""
-    if CUDA in available:
-        return None
-    hint = f"; {AZURE} is the CPU package's mark" if AZURE in available else ""
-    there = ", ".join(available) or "none"
-    return f"this onnxruntime has no {CUDA} ({there}){hint}: install {GPU_PACKAGE} alone"

@@ -129,14 +129,6 @@ class Repository:
 
     # blobs
 
-    def has_blob(self, digest: str) -> bool:
-        """Whether the repository has a blob."""
-        answer = self._ask("HEAD", f"blobs/{digest}")
-        if answer.status_code == requests.codes.not_found:
-            return False
-        self._check(answer, f"look up blob {digest}")
-        return True
-
     def blob(self, digest: str) -> bytes | None:
         """A small blob, such as an image's configuration; None where there is none. Its bytes are checked."""
         answer = self._ask("GET", f"blobs/{digest}")

@@ -38,11 +38,11 @@ def docker_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_blob_is_sent_once_and_mounted_elsewhere(real: Registry) -> None:
     first, second = repository(real.host, "once/a"), repository(real.host, "once/b")
     blob = Blob.of(os.urandom(3_000_000))
-    assert not first.has_blob(blob.digest)
+    assert first.blob(blob.digest) is None
     assert first.upload(blob) is How.UPLOADED
     assert first.upload(blob) is How.PRESENT
     assert second.place(blob.digest, ["once/nothing", "once/a"]) is How.MOUNTED
-    assert second.has_blob(blob.digest)
+    assert second.blob(blob.digest) is not None
 
 
 def test_a_mount_that_is_not_possible_leaves_the_way_free_for_an_upload(real: Registry) -> None:

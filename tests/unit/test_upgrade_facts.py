@@ -15,7 +15,7 @@ from wishes import INDEX
 from ortimg.core.linking import must_relink, symbol_version
 from ortimg.core.model import OrtRelease
 from ortimg.core.onnx_support import Known, Stamp, parse_onnx, support
-from ortimg.core.python_packages import clash, cpu_build
+from ortimg.core.python_packages import clash
 from ortimg.data import read_onnx_rows
 from ortimg.errors import ConfigError
 from ortimg.measure.onnx_model import NotAModelError, read_stamp
@@ -159,10 +159,3 @@ def test_packages_that_clash(folders: list[str], words: str | None) -> None:
     assert (found is None) == (words is None)
     if words:
         assert found is not None and words in found and "pip uninstall" in found
-
-
-def test_the_cpu_package_shows() -> None:
-    assert cpu_build(["CUDAExecutionProvider", "CPUExecutionProvider"]) is None
-    told = cpu_build(["AzureExecutionProvider", "CPUExecutionProvider"])
-    assert told is not None and "is the CPU package's mark" in told
-    assert "none" in str(cpu_build([]))
