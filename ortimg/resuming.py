@@ -29,18 +29,18 @@ class Resumable(click.Command):
         self.params.append(click.Option([OPTION], is_flag=True, expose_value=False, help=text))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        memory = Memory(ctx.find_object(Path) or Path(), self.name or "")
+        last = LastRun(ctx.find_object(Path) or Path(), self.name or "")
         if OPTION in args:
             if len(args) > 1:
                 raise click.UsageError(f"{OPTION} takes all arguments from the run that was interrupted", ctx)
-            args = memory.recall()
+            args = last.recall()
             click.echo(f"resuming: {ctx.command_path} {shlex.join(args)}", err=True)
-        ctx.meta[OPTION] = (memory, tuple(args))
+        ctx.meta[OPTION] = (last, tuple(args))
         return super().parse_args(ctx, [*args])
 
     def invoke(self, ctx: click.Context) -> Any:
-        memory, args = ctx.meta[OPTION]
-        memory.keep(args)
+        last, args = ctx.meta[OPTION]
+        last.keep(args)
         try:
             found = super().invoke(ctx)
         except (KeyboardInterrupt, EnvironmentFault):
@@ -50,13 +50,13 @@ class Resumable(click.Command):
                 ExitCode.INTERRUPTED,
                 ExitCode.ENVIRONMENT,
             ):
-                memory.forget()
+                last.forget()
             raise
-        memory.forget()
+        last.forget()
         return found
 
 
-class Memory:
+class LastRun:
     """What a verb was asked for last in one project."""
 
     def __init__(self, root: Path, verb: str) -> None:

@@ -136,20 +136,25 @@ def major(version: str | None) -> str | None:
 
 
 def ok(check: str, evidence: str) -> Finding:
+    """Nothing to act on."""
     return Finding(check=check, verdict=Verdict.OK, evidence=evidence)
 
 
 def warning(check: str, evidence: str, cure: str | None = None) -> Finding:
+    """A difference that need not matter."""
     return Finding(check=check, verdict=Verdict.WARNING, evidence=evidence, cure=cure)
 
 
 def fail(check: str, evidence: str, cure: str) -> Finding:
+    """A difference that wants `cure` before the switch."""
     return Finding(check=check, verdict=Verdict.FAIL, evidence=evidence, cure=cure)
 
 
 def skipped(check: str, evidence: str, cure: str | None = None) -> Finding:
+    """What is not known of one side; `cure` tells how it can be."""
     return Finding(check=check, verdict=Verdict.SKIPPED, evidence=evidence, cure=cure)
 
 
 def told(names: tuple[str, ...] | list[str]) -> str:
+    """The names as words, `none` where there are none."""
     return ", ".join(names) or "none"

@@ -13,6 +13,7 @@ _WIDTH = 33  # columns before the evidence
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:
+    """The object of `compare --json`."""
     return {
         "schema": SCHEMA,
         "old": _side(comparison.old),

@@ -77,14 +77,17 @@ class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ok(check: Check, evidence: str) -> Found:
+    """Looked at, and sound."""
     return Found(check, FindingVerdict.OK, evidence)
 
 
 def warn(check: Check, evidence: str, cure: str | None = None, *about: str, machine: bool = False) -> Found:
+    """A fault that need not keep ONNX Runtime from CUDA."""
     return Found(check, FindingVerdict.WARNING, evidence, cure, machine, about)
 
 
 def fail(check: Check, evidence: str, cure: str | None = None, *about: str, machine: bool = False) -> Found:
+    """A fault that keeps ONNX Runtime from CUDA, or from loading at all."""
     return Found(check, FindingVerdict.FAIL, evidence, cure, machine, about)
 
 
