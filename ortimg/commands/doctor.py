@@ -9,6 +9,7 @@ import msgspec
 
 from ortimg.core.doctor.findings import DoctorReport
 from ortimg.core.drivers import is_driver
+from ortimg.core.problems import quote
 from ortimg.doctor.diagnosing import Wish, diagnose
 from ortimg.errors import ConfigError
 from ortimg.verify.report import FindingVerdict, Verdict
@@ -91,7 +92,9 @@ def doctor(
     if run and not words:
         raise ConfigError("--run needs a program", hint="Write: ortimg doctor --run -- PROGRAM ARGUMENT…")
     if driver is not None and not is_driver(driver):
-        raise ConfigError(f"--driver {driver}: no driver version", hint="Write it as 535.104.05.")
+        raise ConfigError(
+            f"--driver {quote(driver)} is no driver version", hint="Write it as nvidia-smi does: 535.104.05."
+        )
     wish = Wish(
         log=log,
         profile=profile,

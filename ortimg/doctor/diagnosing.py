@@ -179,9 +179,13 @@ def _options(wish: Wish, snapshot: Snapshot, loader: object) -> Iterator[Found]:
 
 
 def _reader() -> LogReader:
-    from ortimg.core.doctor.log import LogReader, parse_faults
+    from ortimg.core.doctor.log import LogReader, parse_faults, parse_loader_words
 
-    return LogReader(parse_faults((files("ortimg.data") / "log-faults.yaml").read_bytes()))
+    data = files("ortimg.data")
+    return LogReader(
+        parse_faults((data / "log-faults.yaml").read_bytes()),
+        parse_loader_words((data / "loader-words.yaml").read_bytes()),
+    )
 
 
 def _read_log(name: str) -> LogReader:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from ortimg.core.doctor.findings import Found
-from ortimg.core.doctor.log import LogFault, LogReader, parse_faults
+from ortimg.core.doctor.log import LogFault, LogReader, parse_faults, parse_loader_words
 from ortimg.doctor.log_file import pieces_of
 from ortimg.errors import ConfigError
 from ortimg.verify.report import FindingVerdict
@@ -29,8 +29,11 @@ REPORTS = [line.split("\t") for line in (LOGS / "reports.txt").read_text().split
 CUDA_FAULTS = yaml.safe_load((files("ortimg.data") / "gpu-faults.yaml").read_bytes())
 
 
+WORDS = parse_loader_words((files("ortimg.data") / "loader-words.yaml").read_bytes())
+
+
 def read(text: str) -> LogReader:
-    reader = LogReader(FAULTS)
+    reader = LogReader(FAULTS, WORDS)
     reader.read(text)
     return reader
 
@@ -107,6 +110,28 @@ def test_an_error_without_ort_s_own_mark_is_not_called_fine(line: str) -> None:
 )
 def test_lines_that_only_look_like_errors_pass(line: str) -> None:
     assert [one.verdict for one in found(f"{line}\n").values()] == [FindingVerdict.OK]
+
+
+@pytest.mark.parametrize("words", [*WORDS])
+def test_the_loader_is_understood_in_every_language_of_glibc(words: str) -> None:
+    assert read(f"./app: Fehler: libcufft.so.11: {words}: Datei nicht da\n").saw("library-not-found")
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.", "gpu-hardware"),
+        ("NVRM: API mismatch: the client has the version 535.1", "driver-mismatch"),
+        ("Failed to initialize NVML: Driver/library version mismatch", "driver-mismatch"),
+        (
+            "The given version [17] is not supported, only version 1 to 10 is supported in this build.",
+            "api-version",
+        ),
+    ],
+)
+def test_other_words_of_a_fault_are_known(line: str, fault: str) -> None:
+    reader = read(f"{line}\n")
+    assert [one.name for one in FAULTS if reader.saw(one.name)] == [fault]
 
 
 @pytest.mark.parametrize("fault", ["device-id", "engine-no-gpu-driver", "option-unknown", "option-value"])
