@@ -109,6 +109,16 @@ class Engine:
                 hint="Name an image such as debian:12-slim.",
             ) from error
 
+    def require(self, reference: str) -> Image:
+        """The image called `reference`. Raises EnvironmentFault where the engine has none."""
+        image = self.inspect(reference)
+        if image is None:
+            raise EnvironmentFault(
+                f"the engine has no image {quote(reference)}",
+                f"Run `docker pull {reference}`, or `ortimg build`.",
+            )
+        return image
+
     def images(self, *, label: str | None = None, reference: str | None = None) -> tuple[Image, ...]:
         """Images that carry `label` (`key` or `key=value`) and match `reference` (`name*`, `name:tag`)."""
         filters = {key: value for key, value in (("label", label), ("reference", reference)) if value}

@@ -14,7 +14,7 @@ from ortimg.core.gpu_access import EVERY, Device, Fault, Way, docker_options
 from ortimg.core.model import Tier
 from ortimg.engine.client import Engine, Image, RunResult
 from ortimg.engine.gpus import by_some_way, no_gpu, refusal_of
-from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault, ExitCode
+from ortimg.errors import CheckFailed, EnvironmentFault, ExitCode
 from ortimg.verify.binary import Verifier
 from ortimg.verify.report import (
     Finding,
@@ -25,7 +25,7 @@ from ortimg.verify.report import (
     parse_report,
     with_target,
 )
-from ortimg.verify.wish import Places, RunWish, cuda_variables, refusal, time_limit
+from ortimg.verify.wish import Places, RunWish, cuda_variables, refused, time_limit
 
 _MOUNT = "/run/ortimg-verify"  # seen by this one container only
 _MODELS, _OUTPUTS, _REFERENCE = "/run/ortimg-models", "/run/ortimg-outputs", "/run/ortimg-reference"
@@ -50,11 +50,7 @@ def verify_image(
     moved since. Raises EnvironmentFault where the engine has no such image, or no GPU; ConfigError for a wish
     that cannot be.
     """
-    image = image or engine.inspect(reference)
-    if image is None:
-        raise EnvironmentFault(
-            f"the engine has no image {reference}", f"run `docker pull {reference}`, or `ortimg build`"
-        )
+    image = image or engine.require(reference)
     limit, wish = time_limit(tier, seconds, wish), wish or RunWish()
     words = [*wish.goal(tier), "--timeout", str(limit), "--stub", f"{_MOUNT}/{verifier.stub.name}"]
     places, volumes = _shown(wish)
@@ -81,7 +77,7 @@ def verify_image(
             result = by_some_way(engine, lambda way: start(_with_gpu(way, device))) if gpus else start({})
     except Exception as error:
         return _not_started(reference, tier, error)
-    return _judge(reference, tier, result)
+    return _judge(reference, tier, result, wish)
 
 
 def _shown(wish: RunWish) -> tuple[Places, dict[str, dict[str, str]]]:
@@ -156,7 +152,7 @@ def verifier_is_named(text: str) -> bool:
     return _MOUNT in text
 
 
-def _judge(reference: str, tier: Tier, result: RunResult) -> Report:
+def _judge(reference: str, tier: Tier, result: RunResult, wish: RunWish) -> Report:
     if result.timed_out:
         return failed(
             reference,
@@ -166,7 +162,7 @@ def _judge(reference: str, tier: Tier, result: RunResult) -> Report:
             "see what it waits for",
         )
     if result.exit_code == ExitCode.USAGE:
-        raise ConfigError(refusal(result.stderr), hint="`ortimg verify --help` shows the options.")
+        raise refused(result.stderr, wish)
     # 255 and "exec …: no such file" on stderr: a start that failed after the engine said yes.
     if (
         not result.stdout

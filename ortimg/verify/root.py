@@ -11,7 +11,9 @@ from ortimg.core.model import Tier
 from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault, ExitCode
 from ortimg.verify.binary import Verifier
 from ortimg.verify.report import Report, failed, parse_report, with_target
-from ortimg.verify.wish import Places, RunWish, refusal, time_limit
+from ortimg.verify.wish import Places, RunWish, refused, time_limit
+
+_FOLDERS = ("run", "tmp", "mnt")  # `ort-verify` mounts in one of them
 
 
 def verify_root(
@@ -28,6 +30,11 @@ def verify_root(
     and its GPU `device`, on `wish`. `seconds` limit one attempt. Raises EnvironmentFault where this machine
     does not let it (root, or user namespaces, are needed), ConfigError for a wish that cannot be.
     """
+    if not any((folder / name).is_dir() for name in _FOLDERS):
+        raise ConfigError(
+            f"{folder} is no unpacked root: it has neither {' nor '.join(_FOLDERS)}",
+            hint="Name a whole unpacked root.",
+        )
     limit, wish = time_limit(tier, seconds, wish), wish or RunWish()
     command = [str(verifier.program), "--root", str(folder), *wish.goal(tier), "--timeout", str(limit)]
     files = (wish.model, wish.save_outputs, wish.reference)
@@ -48,7 +55,7 @@ def verify_root(
             str(folder), tier, "verify", "hang: ort-verify did not end in time", "see what it waits for"
         )
     if done.returncode == ExitCode.USAGE and not done.stdout:
-        raise ConfigError(refusal(done.stderr), hint="`ortimg verify --help` shows the options.")
+        raise refused(done.stderr, wish)
     last = (done.stderr.strip().splitlines() or ["nothing"])[-1]
     if done.returncode == ExitCode.ENVIRONMENT and not done.stdout:
         raise EnvironmentFault(last.removeprefix("ort-verify: "), "run it as root, on a whole unpacked root")

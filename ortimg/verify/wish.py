@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.resources import files
 from pathlib import Path
 
 from ortimg.core.model import Tier
+from ortimg.core.problems import near, quote
 from ortimg.errors import ConfigError
 
 TENSORS = "tensors.json"  # names the tensors of a folder of --save-outputs; written last
+
+_ORT_FORMAT = b"ORTM"  # https://onnxruntime.ai/docs/performance/model-optimizations/ort-format-models.html
 
 
 class Provider(StrEnum):
@@ -71,11 +75,13 @@ class RunWish:
     def words(self, places: Places) -> list[str]:
         """The wish as `ort-verify` takes it, with its files at `places`.
 
-        The folder `save_outputs` is made where it is not there. Raises ConfigError where the model's file or
-        the reference's folder is not there.
+        The folder `save_outputs` is made where it is not there. Raises ConfigError where the model's file is
+        not there or no model, where the reference's folder is not there, and for options that no CUDA
+        provider has: before a machine without a GPU could hide it.
         """
-        if self.model is not None and not self.model.is_file():
-            raise ConfigError(f"there is no file {self.model}", hint="Give --model an ONNX file.")
+        if self.model is not None:
+            _check_model(self.model)
+        _check_options(self.options)
         if self.reference is not None and not (self.reference / TENSORS).is_file():
             raise ConfigError(
                 f"{self.reference} holds no {TENSORS}", hint="Make it with --save-outputs of another run."
@@ -92,6 +98,40 @@ class RunWish:
         words += [f"--save-outputs={places.save_outputs}"] if places.save_outputs else []
         words += [f"--reference={places.reference}"] if places.reference else []
         return words
+
+
+def _check_model(model: Path) -> None:
+    from ortimg.measure.onnx_model import NotAModelError, read_stamp
+
+    if not model.is_file():
+        raise ConfigError(f"there is no file {model}", hint="Give --model an ONNX file.")
+    try:
+        with model.open("rb") as file:
+            if file.read(8)[4:] == _ORT_FORMAT:
+                return
+        read_stamp(model)
+    except NotAModelError as error:
+        raise ConfigError(f"--model: {error}", hint="Give --model an ONNX file.") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{model} cannot be read: {error.strerror}", hint="Let this user read it."
+        ) from None
+
+
+def _check_options(words: Sequence[str]) -> None:
+    """Names only: `ort-verify` knows the values and units that it takes, and the version in the image."""
+    if not words:
+        return
+    from ortimg.core.doctor.options import parse_options, split_option
+
+    known = parse_options((files("ortimg.data") / "cuda-options.yaml").read_bytes())
+    for word in words:
+        key, _ = split_option(word)
+        if key not in known:
+            raise ConfigError(
+                f"--option {quote(key)}: the CUDA provider has no such option{near(key, known)}",
+                hint=f"It has {', '.join(known)}.",
+            )
 
 
 def _make_place(folder: Path) -> None:
@@ -119,7 +159,11 @@ def cuda_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str
     }
 
 
-def refusal(stderr: str) -> str:
+def refused(stderr: str, wish: RunWish) -> ConfigError:
     """What `ort-verify` says about a wrong command line (exit code 2)."""
     lines = [line for line in stderr.splitlines() if line.startswith("ort-verify: ")]
-    return lines[0].removeprefix("ort-verify: ") if lines else stderr.strip() or "nothing"
+    verb = "verify" if wish.bench is None else "bench"
+    return ConfigError(
+        lines[0].removeprefix("ort-verify: ") if lines else stderr.strip() or "nothing",
+        hint=f"`ortimg {verb} --help` shows the options.",
+    )

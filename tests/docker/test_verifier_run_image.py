@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from ortimg.verify.binary import Verifier, get_verifier
 from ortimg.verify.image import verify_image
 from ortimg.verify.report import RunReport, Verdict
 from ortimg.verify.wish import Provider, RunWish
+
+MODEL = Path(verify_image_module.__file__).parent / "model" / "verify.onnx"
 
 pytestmark = pytest.mark.engine
 
@@ -68,7 +71,7 @@ def without_device_request(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_device_request")
 def test_a_run_in_a_read_only_container_as_any_user(image: str, verifier: Verifier, tmp_path: Path) -> None:
-    (tmp_path / "net.onnx").write_bytes(b"of no matter here")
+    shutil.copy(MODEL, tmp_path / "net.onnx")  # the stub library does not look at it
     wish = RunWish(model=tmp_path / "net.onnx", shapes=("image=2x3x4x8",))
     with pytest.raises(ConfigError, match=r"net\.onnx: Permission denied for uid 1234"):
         verify_image(Engine(), image, Tier.RUN, verifier, wish=wish)  # pytest's folders are private

@@ -80,3 +80,10 @@ def test_a_selector_without_a_project(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there() -> None:
     assert verify("./never").exit_code == 2
+
+
+def test_a_folder_that_is_no_root_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    for verb in ("verify", "bench", "doctor"):
+        done = CliRunner().invoke(cli, [verb, str(tmp_path)])
+        assert (done.exit_code, "Name a whole unpacked root" in done.output) == (2, True), done.output
