@@ -11,7 +11,6 @@ import msgspec
 from ortimg.comparing import gather, image, libraries
 from ortimg.comparing.gather import Found
 from ortimg.engine.client import Engine
-from ortimg.errors import EnvironmentFault
 from ortimg.inputs.cache import Cache, Say
 from ortimg.measure import elf, fatbin
 
@@ -26,11 +25,7 @@ def read_image(engine: Engine, reference: str, cache: Cache, say: Say) -> Found:
     It is kept under the image's id, as long as the modules that read it are the same.
     Raises EnvironmentFault where the engine has no such image.
     """
-    there = engine.inspect(reference)
-    if there is None:
-        raise EnvironmentFault(
-            f"the engine has no image {reference}", f"Run `docker pull {reference}`, or `ortimg build`."
-        )
+    there = engine.require(reference)
     name, code = f"{_FOLDER}{there.id.rpartition(':')[2]}", _code()
     entry = cache.get(name)
     if entry is not None and entry.details.get("code") == code:

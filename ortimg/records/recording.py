@@ -63,9 +63,7 @@ def import_record(engine: Engine, project: Path, reference: str, wish: RecordWis
     """
     assert wish.bring is not None
     record = read_file(wish.bring)
-    image = engine.inspect(reference)
-    if image is None:
-        raise EnvironmentFault(f"the engine has no image {reference}", f"run `docker pull {reference}`")
+    image = engine.require(reference)
     digest = recordable_digest(reference, image)
     if record.digest is None:
         raise CheckFailed(

@@ -10,7 +10,7 @@ from ortimg.core.model import Cell
 from ortimg.core.problems import quote
 from ortimg.core.selectors import select
 from ortimg.engine.client import Engine, Image
-from ortimg.errors import CheckFailed, ConfigError
+from ortimg.errors import ConfigError
 from ortimg.project import Project
 
 
@@ -25,7 +25,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
 def choose(project: Project, names: Sequence[str], engine: Engine) -> tuple[list[Chosen], list[str]]:
     """The images of selectors and references (`name:tag`), and identifiers that are not built.
 
-    Raises ConfigError for an image of another project, CheckFailed for a reference that the engine has not.
+    Raises ConfigError for an image of another project, EnvironmentFault for one that the engine has not.
     """
     references = [name for name in names if ":" in name or "/" in name]
     selectors = [name for name in names if name not in references]
@@ -42,9 +42,7 @@ def choose(project: Project, names: Sequence[str], engine: Engine) -> tuple[list
 
 
 def _of_reference(project: Project, reference: str, engine: Engine) -> Chosen:
-    image = engine.inspect(reference)
-    if image is None:
-        raise CheckFailed(f"the engine has no image {quote(reference)}", f"docker pull {reference}")
+    image = engine.require(reference)
     identifier = image.labels.get("ortimg.identifier")
     cell = next((cell for cell in project.plan.cells if cell.identifier == identifier), None)
     if cell is None:

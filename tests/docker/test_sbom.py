@@ -148,7 +148,7 @@ def test_pushed_with_the_image(project: Path, environment: dict[str, str], tmp_p
     ("words", "code", "said"),
     [
         (["1.17*"], 2, "1.17*"),
-        (["ortimg-test/none:1"], 1, 'the engine has no image "ortimg-test/none:1"'),
+        (["ortimg-test/none:1"], 3, 'the engine has no image "ortimg-test/none:1"'),
         (["1.16.2-cuda11.8-cudnn8-debian13"], 1, "the engine has none of these images"),
         ([CELL, "--format", "spdx-json", "--format", "cyclonedx-json"], 2, "do not go to stdout together"),
     ],
