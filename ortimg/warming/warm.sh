@@ -1,6 +1,7 @@
 #!/bin/sh
 # What `ortimg warm` runs where the GPU is: fills CUDA's compute cache, shows what it is worth, writes a record.
-# It needs sh, coreutils and ort-verify, nothing else, so it also runs on a machine without Docker and Python:
+# It needs sh, coreutils and ort-verify (and unshare and mount for one of the starts, which is skipped without), so it
+# also runs on a machine without Docker and Python:
 #
 #   sh warm.sh --verify ort-verify --root UNPACKED_ROOT --out FOLDER
 #
