@@ -134,8 +134,8 @@ def test_the_proof_fails_without_the_cache(
 def test_a_failing_start_makes_no_image(
     image: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    course = Course(RunWish(options=("nope=1",)), starts=1, seconds=60)
+    course = Course(RunWish(shapes=("nope",)), starts=1, seconds=60)
     with pytest.raises(ConfigError) as caught:
         warmup.of_image(image, tmp_path / "out", course, ImageWish())
     assert caught.value.exit_code is ExitCode.USAGE
-    assert "no such option" in capfd.readouterr().err
+    assert "--shape nope" in capfd.readouterr().err

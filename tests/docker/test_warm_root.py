@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(not _can_unshare(), reason="needs root or user n
 
 ONCE = Course(RunWish(), starts=1, seconds=60)
 ROOT = os.geteuid() == 0
+MODEL = SCRIPT.parents[1] / "verify" / "model" / "verify.onnx"
 TO_A_COPY = (Step.NO_CACHE, Step.COLD, Step.SECOND, Step.SECOND_PROOF, Step.PROOF, Step.COPIED)
 
 
@@ -121,7 +122,7 @@ def test_a_model_of_the_user_is_warmed_and_the_verifiers_too(
     world: World, verifier: Verifier, tmp_path: Path
 ) -> None:
     model = tmp_path / "net of mine.onnx"
-    model.write_bytes(b"of no matter here")
+    model.write_bytes(MODEL.read_bytes())  # the stub runs any
     course = Course(RunWish(model=model, shapes=("image=2x3x4x8",)), starts=1, seconds=60)
     warm_root(world.root, tmp_path / "out", verifier, course)
     record = read_record(tmp_path / "out")
@@ -155,7 +156,7 @@ def test_no_driver_is_the_machines_fault(world: World, verifier: Verifier, tmp_p
 
 def test_a_wrong_option_is_wrong_usage(world: World, verifier: Verifier, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="refused its options"):
-        warm_root(world.root, tmp_path / "out", verifier, Course(RunWish(options=("nope=1",)), seconds=60))
+        warm_root(world.root, tmp_path / "out", verifier, Course(RunWish(shapes=("nope",)), seconds=60))
 
 
 def test_an_earlier_record_is_not_overwritten(world: World, verifier: Verifier, tmp_path: Path) -> None:
