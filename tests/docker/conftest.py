@@ -10,6 +10,7 @@ from real import MARK, VERIFY, RealCell, make_real_cell
 from ortimg.engine.cache import CacheRecord, cache_records, prune_cache
 from ortimg.engine.check import check_engine
 from ortimg.engine.client import Engine
+from ortimg.verify.binary import Verifier, get_verifier
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +18,12 @@ def engine() -> Engine:
     """A good engine; the error that a user would read, otherwise."""
     check_engine()
     return Engine()
+
+
+@pytest.fixture(scope="session")
+def verifier(request: pytest.FixtureRequest) -> Verifier:
+    """`ort-verify`, compiled once and kept between runs."""
+    return get_verifier(request.config.cache.mkdir("ortimg"))
 
 
 @pytest.fixture(scope="session")

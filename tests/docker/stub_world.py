@@ -15,6 +15,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 VERSION = "1.22.0"
 SONAME = "libonnxruntime.so.1"
 PREFIX = f"/opt/onnxruntime/{VERSION}"
@@ -151,6 +153,13 @@ SEGFAULTS = CRASH.format('fprintf(stderr, "the last words\\n"); *(volatile int *
 HANGS = "#include <unistd.h>\n" + CRASH.format("fork(); for (;;) sleep(1000);")
 # Says so where anyone can see it: this code must never run.
 HOSTILE = CRASH.format('fprintf(stderr, "HOSTILE CODE RAN\\n");')
+
+
+def _can_unshare() -> bool:
+    return os.geteuid() == 0 or subprocess.run(["unshare", "-rm", "true"], check=False).returncode == 0
+
+
+NEEDS_ROOT = pytest.mark.skipif(not _can_unshare(), reason="needs root or user namespaces")
 
 
 def compile_library(path: Path, source: str, *flags: str | Path, soname: str | None = None) -> None:

@@ -12,7 +12,7 @@ from real import RealCell, make_real_cell, ortimg
 
 from ortimg.core.model import Tier
 from ortimg.engine.client import Engine
-from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.binary import Verifier
 from ortimg.verify.image import verify_image
 from ortimg.verify.report import RunReport, Verdict
 from ortimg.verify.wish import Provider, RunWish
@@ -23,11 +23,6 @@ import gpu_models  # small models, of use here too
 pytestmark = [pytest.mark.engine, pytest.mark.inputs]
 
 LIMIT = 60  # seconds; a container of these images starts and ends in a few
-
-
-@pytest.fixture(scope="module")
-def verifier(request: pytest.FixtureRequest) -> Verifier:
-    return get_verifier(request.config.cache.mkdir("ortimg"))
 
 
 @pytest.fixture(scope="module")

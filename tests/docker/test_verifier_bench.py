@@ -10,27 +10,17 @@ from pathlib import Path
 import msgspec
 import pytest
 from run_world import NVML, make_run_world, profile, put_driver
-from stub_world import World, compile_library
+from stub_world import NEEDS_ROOT, World, compile_library
 
 from ortimg.core.model import Tier
 from ortimg.errors import ConfigError
 from ortimg.verify.bench_report import BenchReport
-from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.binary import Verifier
 from ortimg.verify.report import Report, Verdict
 from ortimg.verify.root import verify_root
 from ortimg.verify.wish import BenchWish, Provider, RunWish
 
-
-def _can_unshare() -> bool:
-    return os.geteuid() == 0 or subprocess.run(["unshare", "-rm", "true"], check=False).returncode == 0
-
-
-pytestmark = pytest.mark.skipif(not _can_unshare(), reason="needs root or user namespaces")
-
-
-@pytest.fixture(scope="module")
-def verifier(request: pytest.FixtureRequest) -> Verifier:
-    return get_verifier(request.config.cache.mkdir("ortimg"))
+pytestmark = NEEDS_ROOT
 
 
 @pytest.fixture(scope="module")

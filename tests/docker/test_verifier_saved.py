@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from run_world import make_run_world
-from stub_world import World
+from stub_world import NEEDS_ROOT, World
 
 from ortimg.core.model import Tier
 from ortimg.errors import ConfigError
-from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.binary import Verifier
 from ortimg.verify.report import Finding, FindingVerdict, Report, RunReport, Verdict
 from ortimg.verify.root import verify_root
 from ortimg.verify.run_report import Reference
 from ortimg.verify.wish import Provider, RunWish
 
-
-def _can_unshare() -> bool:
-    return os.geteuid() == 0 or subprocess.run(["unshare", "-rm", "true"], check=False).returncode == 0
-
-
-pytestmark = pytest.mark.skipif(not _can_unshare(), reason="needs root or user namespaces")
-
-
-@pytest.fixture(scope="module")
-def verifier(request: pytest.FixtureRequest) -> Verifier:
-    return get_verifier(request.config.cache.mkdir("ortimg"))
+pytestmark = NEEDS_ROOT
 
 
 @pytest.fixture(scope="module")

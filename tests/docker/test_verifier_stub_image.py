@@ -16,7 +16,7 @@ from stub_world import ABORTS, EMPTY, HANGS, NVIDIA, PREFIX, SEGFAULTS, World, m
 from ortimg.core.model import Tier
 from ortimg.engine.client import Engine
 from ortimg.errors import EnvironmentFault
-from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.binary import Verifier
 from ortimg.verify.image import verify_image
 from ortimg.verify.report import FindingVerdict, Verdict, parse_report
 
@@ -48,11 +48,6 @@ class Build:
         """What a person looks at: the end of the step's own words."""
         own = [line for line in self.output.splitlines() if "FAIL  " in line or "cure:" in line]
         return "\n".join(own[-4:])
-
-
-@pytest.fixture(scope="module")
-def verifier(request: pytest.FixtureRequest) -> Verifier:
-    return get_verifier(request.config.cache.mkdir("ortimg"))
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from stub_world import (
     HANGS,
     HOSTILE,
     NEEDED,
+    NEEDS_ROOT,
     PARTS,
     PREFIX,
     PROVIDER,
@@ -31,21 +32,11 @@ from stub_world import (
 )
 
 from ortimg.core.model import Tier
-from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.binary import Verifier
 from ortimg.verify.report import FindingVerdict, Report, Verdict
 from ortimg.verify.root import verify_root
 
-
-def _can_unshare() -> bool:
-    return os.geteuid() == 0 or subprocess.run(["unshare", "-rm", "true"], check=False).returncode == 0
-
-
-pytestmark = pytest.mark.skipif(not _can_unshare(), reason="needs root or user namespaces")
-
-
-@pytest.fixture(scope="module")
-def verifier(request: pytest.FixtureRequest) -> Verifier:
-    return get_verifier(request.config.cache.mkdir("ortimg"))
+pytestmark = NEEDS_ROOT
 
 
 @pytest.fixture(scope="module")
