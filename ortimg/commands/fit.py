@@ -85,12 +85,14 @@ def fit(
         index = Index(own_catalogue(context.find_object(Path) or Path()))
         repository = REPOSITORY
         rules = Rules(index)
-        cells = select(every_cell(index, rules, wish.cudnn), selectors, hint=_ALL)
+        among = every_cell(index, rules, wish.cudnn)
+        cells = select(among, selectors, hint=_ALL)
     else:
         project = _project(context.find_object(Path) or Path())
         index, repository = Index(project.catalogue), project.plan.repository
         rules = Rules(index)
-        cells = select(project.plan.cells, selectors, (), project.plan.excluded)
+        among = project.plan.cells
+        cells = select(among, selectors, (), project.plan.excluded)
     drivers = Drivers(facts.drivers)
     try:
         cells = wished(cells, wish, index=index, rules=rules, facts=facts, whole=whole)
@@ -98,7 +100,7 @@ def fit(
         raise ConfigError(
             error.message, hint=error.hint or _about_driver(wish, host.driver, drivers)
         ) from None
-    answers = fit_cells(cells, host, drivers)
+    answers = fit_cells(cells, host, drivers, among)
     if as_json:
         click.echo(json.dumps(as_data(answers, host, repository)))
     else:

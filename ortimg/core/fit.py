@@ -37,14 +37,28 @@ class _Judged(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-def fit(cells: Sequence[Cell], host: Host, drivers: Drivers) -> tuple[Answer, ...]:
-    """An answer for every cell, best first: by verdict, then the newest ONNX Runtime, CUDA and cuDNN."""
+def fit(
+    cells: Sequence[Cell], host: Host, drivers: Drivers, among: Sequence[Cell] = ()
+) -> tuple[Answer, ...]:
+    """An answer for every cell, best first: by verdict, then the newest ONNX Runtime, CUDA and cuDNN.
+
+    What fits instead of a refused cell is looked for in `cells`, and where none of these fits in `among`.
+    """
+    answers = _answers(cells, host, drivers, cells)
+    if among and not any(answer.fits for answer in answers):
+        return _answers(cells, host, drivers, among)
+    return answers
+
+
+def _answers(
+    cells: Sequence[Cell], host: Host, drivers: Drivers, among: Sequence[Cell]
+) -> tuple[Answer, ...]:
     judged: dict[_Pair, _Judged] = {}
-    for cell in cells:
+    for cell in (*cells, *among):
         if _pair(cell) not in judged:
             judged[_pair(cell)] = _judge(findings(loaded(cell), cell.cuda_set, host, drivers))
     good: dict[_Pair, dict[str, Cell]] = {}  # pairs that fit → their cells by base
-    for cell in cells:
+    for cell in among:
         if judged[_pair(cell)].verdict in (Verdict.NATIVE, Verdict.JIT):
             good.setdefault(_pair(cell), {}).setdefault(cell.base.name, cell)
     nearest: dict[_Pair, dict[str, Cell] | None] = {}

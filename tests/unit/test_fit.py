@@ -385,6 +385,27 @@ def test_help_tells_the_exit_codes() -> None:
     assert "Exit code 0 if at least one cell fits, as far as was told; 1 if none does" in text
 
 
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [
+        (
+            ["--all", "--ort", "1.16.2", "--gpu", "12.0", "--driver", "580.65.06"],
+            "1.24.4-cuda13.0-cudnn9-debian12",
+        ),
+        (["1.18.0-cuda12*", "--gpu", "9.0", "--driver", "525.60.13"], "1.18.0-cuda11.8-cudnn8-debian12"),
+        (["1.18.0-cuda12*", "--gpu", "9.0", "--driver", "450.80.02"], None),  # nothing in images.yaml
+    ],
+)
+def test_where_nothing_of_the_question_fits_what_does_is_named(
+    project: Path, arguments: list[str], nearest: str | None
+) -> None:
+    result = ortimg(*arguments, "--json", folder=project)
+    assert result.exit_code == 1
+    rows = json.loads(result.stdout)["cells"]
+    assert {row["verdict"] for row in rows} == {"refused"}
+    assert [row["nearest"] for row in rows if row["identifier"].endswith("debian12")] == [nearest]
+
+
 # --here, on a machine made of stand-in programs
 
 

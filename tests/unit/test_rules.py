@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wishes import CATALOGUE, INDEX, RULES
 
+from ortimg.core.distance import nearest_version
 from ortimg.core.model import Confidence
 from ortimg.core.rules import Refusal, lacking, number
 
@@ -245,7 +246,21 @@ def test_a_cuda_set_must_hold_what_the_provider_links_to() -> None:
 
 def test_versions_are_numbers_not_text() -> None:
     assert number("2.4") < number("2.36")
-    assert RULES.nearest("1.9.0", "11.8", "8", "debian12") == "1.14.0-cuda11.8-cudnn8-debian12"
+    assert RULES.nearest("1.9.0", "11.8", "8", "debian12") == "1.14.1-cuda11.8-cudnn8-debian12"
+
+
+@pytest.mark.parametrize(
+    ("wished", "nearest"),
+    [
+        ("1.16", "1.16.0"),
+        ("1.17.2", "1.17.3"),
+        ("1.20.5", "1.20.1"),
+        ("1.32.0", "1.31.1"),
+        ("2.0.0", "1.31.1"),
+    ],
+)
+def test_the_nearest_version_is_the_last_patch_of_the_nearest_minor(wished: str, nearest: str) -> None:
+    assert nearest_version(wished, INDEX.versions()) == nearest
 
 
 wishes = st.tuples(
