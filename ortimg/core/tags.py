@@ -46,6 +46,8 @@ def repository_problem(repository: str) -> str | None:
             f"{quote(repository)} is no repository: leave out {quote(repository.partition('://')[0] + '://')}"
         )
     first, slash, rest = repository.partition("/")
+    if slash and "@" in first:  # it may be a password: it is not said again
+        return "a log-in cannot stand in the name of a repository; `docker login` keeps it"
     has_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
     if has_host and not _HOST.fullmatch(first):
         return f"{quote(repository)} is no repository: {quote(first)} is no host name"

@@ -47,6 +47,11 @@ def _below(prefix: str, repository: str) -> str:
     path = repository.removeprefix(f"{registry}/")
     found = f"{prefix}/{path}"
     first = prefix.partition("/")[0]
+    if "@" in prefix:  # what stands before it may be a password
+        raise ConfigError(
+            "--registry-prefix: a log-in cannot stand in the name of a registry",
+            hint="`docker login` keeps it; the prefix is HOST[/PATH] alone.",
+        )
     if "://" in prefix:
         raise ConfigError(f"--registry-prefix {quote(prefix)}: leave out the scheme", hint=f"{_RULES}.")
     if not ("." in first or ":" in first or first == "localhost"):

@@ -38,16 +38,20 @@ class Login:
 def docker_login(registry: str) -> Login:
     """The user's log-in at a registry, as the docker client keeps it: config.json and its helpers."""
     from docker import auth
-    from docker.errors import DockerException
+    from docker.errors import DockerException, InvalidConfigFile
 
     try:
         with warnings.catch_warnings():  # the fault below says it
             warnings.simplefilter("ignore")
             found = auth.load_config().resolve_authconfig(registry)
+        return _login_of(found) if found else Login()
+    except (InvalidConfigFile, ValueError, TypeError, AttributeError):  # of another shape
+        return Login(fault="docker's config.json cannot be read")
     except DockerException:  # its text may hold what a helper printed
         return Login(fault="docker's credential helper failed")
-    if not found:
-        return Login()
+
+
+def _login_of(found: Mapping[str, Any]) -> Login:
     values = {key.lower(): value for key, value in found.items()}
     if token := values.get("identitytoken"):
         return Login(identity_token=token)

@@ -109,6 +109,28 @@ def test_the_docker_clients_log_in_holds(server: Server, config: Path, kind: str
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "[1]",
+        '{"auths": 1}',
+        '{"auths": {"HOST": 5}}',
+        '{"auths": {"HOST": {"auth": 5}}}',
+        '{"auths": {"HOST": {"auth": "%%%"}}}',
+        '{"auths": {"HOST": {"auth": "bWU="}}}',  # no colon in it
+        '{"credHelpers": {"HOST": 7}}',
+    ],
+)
+def test_a_configuration_of_another_shape_is_told_and_never_shown(
+    server: Server, config: Path, text: str
+) -> None:
+    Guarded(server, "basic", LOGIN)
+    config.write_text(text.replace("HOST", server.url.removeprefix("http://")))
+    with pytest.raises(Denied, match=r"wants a log-in: docker's config\.json cannot be read\n") as caught:
+        ask(server)
+    assert "docker login 127.0.0.1" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
         (status(404), NoImage, "has no image"),

@@ -60,6 +60,7 @@ def test_good_repositories(repository: str) -> None:
         ("registry.example.com/ort:1", "leave out the tag or digest"),
         ("ort@sha256:00", "leave out the tag or digest"),
         ("https://registry.example.com/ort", 'leave out "https://"'),
+        ("me:secret@registry.example.com/ort", "a log-in cannot stand in the name"),
         ("a//b", "no part of a name"),
         ("a/b\n", "no part of a name"),
         ("-a", "no part of a name"),
@@ -76,6 +77,7 @@ def test_bad_repositories(repository: str, words: str) -> None:
     assert problem is not None
     assert words in problem
     assert "\n" not in problem
+    assert "secret" not in problem
 
 
 @given(st.text(max_size=140))
