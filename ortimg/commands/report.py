@@ -98,9 +98,20 @@ def _write(path: Path, text: str) -> None:
         raise ConfigError(f"{path} is a folder", hint="Give -o the name of a file.")
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"there is no folder {path.parent}", hint="Make it, or give -o another place.")
+    if path.is_file() and not _is_page(path):
+        raise ConfigError(
+            f"{path} is there and is no page, so it stays", hint="Give -o another name, or remove the file."
+        )
     try:
         write_atomically(path, text)
     except OSError as error:
         raise EnvironmentFault(
             f"{path} cannot be written: {error.strerror}", "name another place, or make room"
         ) from error
+
+
+def _is_page(path: Path) -> bool:
+    """Whether a page was written there, or nothing yet."""
+    with path.open("rb") as stream:
+        start = stream.read(64).lstrip().lower()
+    return not start or start.startswith(b"<!doctype html")

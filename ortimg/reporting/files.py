@@ -103,9 +103,11 @@ class _Built(msgspec.Struct, frozen=True):
 
 def _json(path: Path, name: str, hint: str) -> Any:
     try:
-        if path.stat().st_size > _LARGEST:
+        with path.open("rb") as stream:  # a pipe or a device has no size to ask for
+            text = stream.read(_LARGEST + 1)
+        if len(text) > _LARGEST:
             raise ConfigError(f"{name} is too large for a report", hint=hint)
-        return msgspec.json.decode(path.read_bytes())
+        return msgspec.json.decode(text)
     except OSError as error:
         raise ConfigError(f"{name} cannot be read: {error.strerror}", hint=hint) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

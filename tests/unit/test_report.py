@@ -458,6 +458,23 @@ def test_a_place_that_takes_no_file_is_told(project: Path, place: str) -> None:
     assert done.exit_code == 2
 
 
+def test_a_file_that_is_no_page_is_not_overwritten(project: Path) -> None:
+    before = (project / "images.yaml").read_bytes()
+    done = report(project, "--no-engine", "-o", str(project / "images.yaml"))
+    assert done.exit_code == 2
+    assert "is no page" in done.stderr
+    assert (project / "images.yaml").read_bytes() == before
+    for _ in range(2):
+        assert report(project, "--no-engine", "-o", str(project / "page.html")).exit_code == 0
+
+
+def test_a_file_without_an_end_is_not_read_to_its_end(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ortimg.reporting.files._LARGEST", 1000)
+    done = report(project, "--no-engine", "--bench", "/dev/zero")
+    assert done.exit_code == 2
+    assert "too large" in done.stderr
+
+
 def test_a_record_of_the_project_is_read(project: Path) -> None:
     (project / "verdicts" / DIGEST.removeprefix("sha256:")).mkdir(parents=True)
     (project / "verdicts" / DIGEST.removeprefix("sha256:") / "x.json").write_text("{")
