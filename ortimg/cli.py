@@ -50,7 +50,7 @@ _DISK = {
     *(errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EMFILE, errno.ENFILE),
 }
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-_IN_A_FILE = re.compile(r"\S+:\d+: ")  # `images.yaml:4: …` stays clickable
+_IN_A_FILE = re.compile(r"\S+\.[a-z]\w*:\d+: ")  # `images.yaml:4: …` stays clickable; 127.0.0.1:1 is no file
 
 
 class Group(click.Group):

@@ -16,7 +16,7 @@ from wishes import RULES, cell, images, matrix
 
 from ortimg import __version__
 from ortimg.cli import VERBS, cli
-from ortimg.errors import EnvironmentFault
+from ortimg.errors import ConfigError, EnvironmentFault
 
 IMAGES = images(
     matrix=matrix(["1.16.2", "1.17.1"], ["11.8", "12.2"], ["8"], ["debian12", "debian13"]),
@@ -230,6 +230,8 @@ def test_the_reader_of_a_pipe_goes_away(project: Path) -> None:
             3,
             "error: no engine answers\nRun",
         ),
+        (EnvironmentFault("127.0.0.1:1: connection refused"), 3, "error: 127.0.0.1:1: connection refused\n"),
+        (ConfigError("images.yaml:4: repository: is empty"), 2, "images.yaml:4: repository: is empty\n"),
         (OSError(28, "No space left on device", "/x"), 3, "error: /x: No space left on device\n"),
         (click.UsageError("wrong"), 2, "error: wrong\n"),
     ],
