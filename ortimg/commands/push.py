@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ortimg.errors import ExitCode
+from ortimg.errors import ConfigError, ExitCode
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
 
@@ -93,17 +93,29 @@ def push(
     Layers that the registry has are not sent again. Alias tags are moved when every cell has passed.
     """
     from ortimg.core.model import Tier
+    from ortimg.core.problems import quote
     from ortimg.core.selectors import select
     from ortimg.publishing import run
     from ortimg.publishing.compression import Compression
     from ortimg.publishing.push import Wish
     from ortimg.publishing.result import summary
 
+    if digests.suffix != ".json":
+        raise ConfigError(
+            f"--digests {quote(str(digests))} does not end in .json",
+            hint="The same as text goes beside it, with .txt in its place.",
+        )
+    if aliases_only and (no_aliases or sboms):
+        other = "--no-aliases" if no_aliases else "--sbom"
+        raise ConfigError(
+            f"--aliases-only and {other} are two different wishes",
+            hint="--aliases-only pushes no image: leave out one of the two.",
+        )
     cells = take_shard(select(project.plan.cells, selectors, skip, project.plan.excluded), shard)
     if aliases_only:
         from ortimg.publishing import aliases
 
-        rows = aliases.of_project(project, cells, Tier(tier), prefixes, plain_http)
+        rows = aliases.of_project(project, cells, Tier(tier), prefixes, plain_http, retries=retries)
         click.echo(json.dumps(aliases.as_data(rows)) if as_json else aliases.summary(rows))
         return
     wish = Wish(
@@ -113,10 +125,9 @@ def push(
         aliases=not no_aliases and shard is None,  # other shards may not be there yet
         force=force,
     )
-    report = run.push(
-        project, cells, wish, prefixes=prefixes, plain_http=plain_http, retries=retries, digests=digests
-    )
+    report = run.push(project, cells, wish, prefixes=prefixes, plain_http=plain_http, retries=retries)
     click.echo(json.dumps(report.as_data()) if as_json else summary(report).rstrip("\n"))
+    run.write_digests(project, report, digests)
     if sboms and report.exit_code is ExitCode.DONE:
         from ortimg.sbom.attach import attach_sboms
         from ortimg.sbom.documents import Format

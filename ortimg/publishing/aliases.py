@@ -21,6 +21,7 @@ from ortimg.records.record import best_tier
 from ortimg.registry.client import Registries, Repository
 from ortimg.registry.labels import labels_of
 from ortimg.registry.model import Manifest
+from ortimg.registry.transport import Patience
 
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
 _QUESTIONS = 8
@@ -41,12 +42,18 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 def of_project(
-    project: Project, cells: Sequence[Cell], tier: Tier, prefixes: Sequence[str], plain_http: bool
+    project: Project,
+    cells: Sequence[Cell],
+    tier: Tier,
+    prefixes: Sequence[str],
+    plain_http: bool,
+    *,
+    retries: int = 5,
 ) -> tuple[Alias, ...]:
     """Move the alias tags of `cells` in images.yaml's repository, or below each of `prefixes`."""
     targets = repositories(project.plan.repository, prefixes)
     plain = [Reference.parse(name).registry for name in targets] if plain_http else []
-    registries = Registries(plain=plain)
+    registries = Registries(Patience(retries=retries), plain)
     return tuple(row for name in targets for row in move_aliases(registries.repository(name), cells, tier))
 
 

@@ -38,6 +38,7 @@ def push_built(
     pushed = None
     if chosen:
         pushed = run.push(project, chosen, Wish(tier=tier, aliases=False), prefixes=prefixes)
+        run.write_digests(project, pushed)
     good = report.exit_code is ExitCode.DONE and (pushed is None or pushed.exit_code is ExitCode.DONE)
     if whole and good:
         aliases.of_project(project, cells, tier, prefixes, False)

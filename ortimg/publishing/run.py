@@ -36,12 +36,10 @@ def push(
     prefixes: Sequence[str] = (),
     plain_http: bool = False,
     retries: int = 5,
-    digests: Path | None = DIGESTS,
 ) -> PushReport:
     """Push the images of `cells` to images.yaml's repository, or below each of `prefixes`.
 
-    `digests`: file for the digests, JSON, and beside it the same as text; relative to the project. Raises
-    ConfigError (no registry named), CheckFailed (a tier that is too low), EnvironmentFault.
+    Raises ConfigError (no registry named), CheckFailed (a tier that is too low), EnvironmentFault.
     """
     targets = repositories(project.plan.repository, prefixes)
     engine, cache = Engine(), Cache.default(lambda text: click.echo(text, err=True))
@@ -59,10 +57,7 @@ def push(
         for host, notice in cudnn_notices(cells, targets).items():
             if memory.first_time(f"cudnn {host}"):
                 table.say(notice)
-        report = run.run(candidates)
-    if digests is not None and any(row.result in GOOD for row in report.results):
-        _write(project.root / digests, report)
-    return report
+        return run.run(candidates)
 
 
 def _candidates(
@@ -79,11 +74,18 @@ def _candidates(
     return rows
 
 
-def _write(path: Path, report: PushReport) -> None:
+def write_digests(project: Project, report: PushReport, digests: Path = DIGESTS) -> None:
+    """Write the digests of what is in the registry now, as JSON, and beside it the same as text.
+
+    `digests`: ends in .json, relative to the project. Nothing there, no file. Raises EnvironmentFault.
+    """
+    if not any(row.result in GOOD for row in report.results):
+        return
+    path = project.root / digests
     try:
         write_atomically(path, digests_json(report.results))
         write_atomically(path.with_suffix(".txt"), digests_text(report.results))
     except OSError as error:
         raise EnvironmentFault(
-            f"{path} cannot be written: {error.strerror}", "the push itself is done; name another --digests"
+            f"{path} cannot be written: {error.strerror}", "what was pushed stays; name another --digests"
         ) from error

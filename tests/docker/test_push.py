@@ -314,6 +314,13 @@ def test_an_engine_whose_store_cannot_be_read_hands_its_images_out(
 # Faults
 
 
+def test_digests_that_cannot_be_written_hide_nothing_of_the_push(shop: Shop) -> None:
+    done = shop.push("--digests", "/proc/digests.json")
+    assert done.returncode == ExitCode.ENVIRONMENT
+    assert "2 pushed" in done.stdout
+    assert "/proc/digests.json cannot be written" in done.stderr
+
+
 def test_a_refused_manifest_leaves_no_tag(shop: Shop) -> None:
     """401 on the manifest, when all blobs are there."""
     shop.proxy.fail("PUT", "manifests", status=401)

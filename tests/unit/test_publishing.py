@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from click.testing import CliRunner
 from wishes import cell, images, planned
 
+from ortimg.cli import cli
 from ortimg.core.model import Tier
 from ortimg.engine.client import Engine
 from ortimg.engine.live import LiveTable
@@ -71,11 +73,35 @@ def test_where_a_push_goes(repository: str, prefixes: list[str], found: list[str
         ("ort", ["https://registry.example.com"], "leave out the scheme"),
         ("ort", ["registry.example.com/Team"], "lower case"),
         ("ort", ["registry.example.com/team:1"], "leave out the tag"),
+        ("ort", ["me:secret@registry.example.com/team"], "a log-in cannot stand"),
+        ("ort", ["https://me:secret@registry.example.com"], "a log-in cannot stand"),
     ],
 )
 def test_no_registry_is_guessed(repository: str, prefixes: list[str], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=words) as caught:
         repositories(repository, prefixes)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--digests", "images.yaml"], "does not end in .json"),
+        (["--digests", "digests.txt"], "does not end in .json"),
+        (["--aliases-only", "--no-aliases"], "--no-aliases are two different wishes"),
+        (["--aliases-only", "--sbom", "spdx-json"], "--sbom are two different wishes"),
+    ],
+)
+def test_wishes_that_cannot_be_are_refused_before_anything_is_sent(
+    tmp_path: Path, options: list[str], words: str
+) -> None:
+    text = images(include=[cell("1.16.2", "11.8")])
+    (tmp_path / "images.yaml").write_text(text)
+    command = ["-C", str(tmp_path), "push", "--tier", "load", "--registry-prefix", "127.0.0.1:1", *options]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == ExitCode.USAGE
+    assert words in done.stderr
+    assert (tmp_path / "images.yaml").read_text() == text
 
 
 @pytest.mark.parametrize(
