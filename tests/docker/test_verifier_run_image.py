@@ -18,7 +18,7 @@ from ortimg.core.model import Tier
 from ortimg.engine.client import Engine
 from ortimg.errors import ConfigError, EnvironmentFault
 from ortimg.verify import image as verify_image_module
-from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.binary import Verifier
 from ortimg.verify.image import verify_image
 from ortimg.verify.report import RunReport, Verdict
 from ortimg.verify.wish import Provider, RunWish
@@ -26,11 +26,6 @@ from ortimg.verify.wish import Provider, RunWish
 MODEL = Path(verify_image_module.__file__).parent / "model" / "verify.onnx"
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def verifier(request: pytest.FixtureRequest) -> Verifier:
-    return get_verifier(request.config.cache.mkdir("ortimg"))
 
 
 @pytest.fixture(scope="module")

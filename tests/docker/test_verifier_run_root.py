@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import time
@@ -11,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from run_world import DRIVER, make_run_world, profile, put_driver
-from stub_world import World, compile_library
+from stub_world import NEEDS_ROOT, World, compile_library
 
 import ortimg.verify
 from ortimg.core.model import Tier
 from ortimg.errors import ConfigError
-from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.binary import Verifier
 from ortimg.verify.report import Finding, FindingVerdict, Report, RunReport, Verdict
 from ortimg.verify.root import verify_root
 from ortimg.verify.wish import RunWish
@@ -26,16 +25,7 @@ MODEL = Path(ortimg.verify.__file__).parent / "model" / "verify.onnx"
 PROFILES = Path(__file__).parent / "profiles"
 
 
-def _can_unshare() -> bool:
-    return os.geteuid() == 0 or subprocess.run(["unshare", "-rm", "true"], check=False).returncode == 0
-
-
-pytestmark = pytest.mark.skipif(not _can_unshare(), reason="needs root or user namespaces")
-
-
-@pytest.fixture(scope="module")
-def verifier(request: pytest.FixtureRequest) -> Verifier:
-    return get_verifier(request.config.cache.mkdir("ortimg"))
+pytestmark = NEEDS_ROOT
 
 
 @pytest.fixture(scope="module")

@@ -9,18 +9,17 @@ import time
 from pathlib import Path
 
 import pytest
-from stub_world import World
-from test_verifier_run_root import _can_unshare
+from stub_world import NEEDS_ROOT, World
 from warm_world import make_warm_world
 
 from ortimg.core.warm_record import Step, Use, judge
 from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault
-from ortimg.verify.binary import Verifier, get_verifier
+from ortimg.verify.binary import Verifier
 from ortimg.verify.wish import RunWish
 from ortimg.warming.folder import SCRIPT, look, read_record
 from ortimg.warming.measure import Course, warm_root
 
-pytestmark = pytest.mark.skipif(not _can_unshare(), reason="needs root or user namespaces")
+pytestmark = NEEDS_ROOT
 
 ONCE = Course(RunWish(), starts=1, seconds=60)
 ROOT = os.geteuid() == 0
@@ -33,11 +32,6 @@ def _unwritable(used: bool) -> list[Step]:
     kinds = [(Step.MOUNT_PROOF, Step.MOUNT), (Step.OTHER_PROOF, Step.OTHER)] if ROOT else []
     kinds.append((Step.LOCKED_PROOF, Step.LOCKED))
     return [step for proof, timed in kinds for step in ((proof, timed) if used else (proof,))]
-
-
-@pytest.fixture(scope="module")
-def verifier(request: pytest.FixtureRequest) -> Verifier:
-    return get_verifier(request.config.cache.mkdir("ortimg"))
 
 
 @pytest.fixture(scope="module")
