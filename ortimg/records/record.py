@@ -153,6 +153,12 @@ def _fault(record: Record) -> str | None:
     return None
 
 
+def other_model(record: Record) -> str:
+    """The user's own model that was run, or "" where it was ort-verify's. Its run speaks of that model."""
+    run = record.report.run
+    return run.model if isinstance(run, RunReport) and run.model != _OWN_MODEL else ""
+
+
 def proves_run(record: Record, digest: str) -> bool:
     """Whether the record makes tier run of the image `digest`.
 

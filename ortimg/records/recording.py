@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from ortimg import __version__
+from ortimg.core.problems import quote
 from ortimg.engine.client import Engine, Image
 from ortimg.errors import CheckFailed, EnvironmentFault
 from ortimg.records.identity import differences, image_identity, root_identity
-from ortimg.records.record import Identity, Record, Subject, make_record
+from ortimg.records.record import Identity, Record, Subject, make_record, other_model
 from ortimg.records.store import read_file, write_file, write_record
 from ortimg.records.wish import RecordWish
 from ortimg.registry.errors import NoImage
@@ -79,6 +80,16 @@ def import_record(engine: Engine, project: Path, reference: str, wish: RecordWis
         raise CheckFailed(
             f"{wish.bring} names {reference}, and the root that was run is not of it: {'; '.join(found)}",
             "export the image anew, and run that",
+        )
+    if record.subject is Subject.IMAGE and record.identity != image_identity(image):
+        raise CheckFailed(
+            f"{wish.bring} names {reference}, and tells other labels of it: it was changed after the run",
+            "make it anew with `ortimg verify … --gpu --record-file FILE`",
+        )
+    if other := other_model(record):
+        raise CheckFailed(
+            f"{wish.bring} is of the model {quote(other)}: only runs of ort-verify's own model are recorded",
+            "run it without --model there",
         )
     path = write_record(project, record)
     if wish.push:

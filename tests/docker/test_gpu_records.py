@@ -25,7 +25,7 @@ from ortimg.factory.gpu import GpuStage, with_verdicts
 from ortimg.factory.result import CellResult, Outcome
 from ortimg.factory.run import Report as BuildReport
 from ortimg.records.attach import attach, attached
-from ortimg.records.record import ARTIFACT_TYPE, Record, Subject, best_tier, dump_record
+from ortimg.records.record import ARTIFACT_TYPE, Identity, Record, Subject, best_tier, dump_record
 from ortimg.records.recording import record_image
 from ortimg.records.store import FOLDER, read_file, read_records, write_file
 from ortimg.records.wish import RecordWish
@@ -35,6 +35,7 @@ from ortimg.verify import image as verify_image_module
 from ortimg.verify.binary import get_verifier
 from ortimg.verify.image import verify_image
 from ortimg.verify.report import Verdict
+from ortimg.verify.run_report import RunReport
 
 pytestmark = [
     pytest.mark.engine,
@@ -284,6 +285,12 @@ def test_what_does_not_belong_is_refused(image: str, carried: Path, tmp_path: Pa
     assert "is another file in the image" in refused(msgspec.structs.replace(good, identity=changed))
     cell = msgspec.structs.replace(good.identity, identifier="another")
     assert "the cell is another" in refused(msgspec.structs.replace(good, identity=cell))
+    run = good.report.run
+    assert isinstance(run, RunReport)
+    report = msgspec.structs.replace(good.report, run=msgspec.structs.replace(run, model="net.onnx"))
+    assert 'is of the model "net.onnx"' in refused(msgspec.structs.replace(good, report=report))
+    forged = msgspec.structs.replace(good, subject=Subject.IMAGE, identity=Identity(content="f" * 64))
+    assert "tells other labels" in refused(forged)
     file.write_text(carried.read_text()[:-200])
     done = verify(tmp_path, image, "--import-record", str(file))
     assert done.exit_code == 1
