@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,12 +17,14 @@ from ortimg.core.model import Cell, Flavour
 from ortimg.core.selectors import select
 from ortimg.errors import EnvironmentFault
 from ortimg.inputs.cache import Cache, megabytes
-from ortimg.inputs.fetch import Fetcher
 from ortimg.inputs.lockfile import read_lock, write_lock
 from ortimg.inputs.progress import show
 from ortimg.inputs.result import Fetched, Missing, Result
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
+
+if TYPE_CHECKING:
+    from ortimg.inputs.fetch import Fetcher
 
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
 
@@ -57,6 +60,8 @@ def fetch(
 
 def fetch_all(root: Path, cells: tuple[Cell, ...], mirrors: Mirrors = NO_MIRRORS) -> list[Result]:
     """Fetch every input of `cells`, showing the progress on stderr, and write what was seen to the lock."""
+    from ortimg.inputs.fetch import Fetcher
+
     with show(sys.stderr) as on_update:
         cache = Cache.default(lambda text: click.echo(text, err=True))
         # what the catalogue and the lock both know must agree before anything is fetched

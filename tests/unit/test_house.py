@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,19 @@ NEIGHBOURS = {
     "ortimg.errors",
     *("ortimg.verify.report", "ortimg.verify.run_report", "ortimg.verify.bench_report"),
     "ortimg.data",
+}
+# What takes a tenth of a second or more: imported by what uses it, not by the start of a command.
+HEAVY = {
+    "docker",
+    "requests",
+    "ssl",
+    "rich",
+    "zstandard",
+    "elftools",
+    "numpy",
+    "matplotlib",
+    "cyclonedx",
+    "spdx_tools",
 }
 IMPURE_CALLS = {"now", "utcnow", "today", "open", "uuid1", "uuid4"}
 
@@ -64,3 +79,10 @@ def test_the_core_reaches_nothing_outside(path: Path) -> None:
 def test_no_verb_knows_another(path: Path) -> None:
     names = imported(ast.parse(path.read_text("utf-8")))
     assert not {name for name in names if name.startswith("ortimg.commands")}
+
+
+def test_no_verb_loads_heavy_libraries_before_it_needs_them() -> None:
+    modules = ", ".join(f"ortimg.commands.{path.stem}" for path in VERBS if path.stem != "__init__")
+    code = f"import sys, {modules}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & HEAVY
