@@ -255,10 +255,17 @@ class PythonSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     files: tuple[Wheel, ...]
 
 
+class Installer(StrEnum):
+    """What a distribution installs packages with, as templates/stages/base.j2 knows it."""
+
+    APT = "apt"
+    MICRODNF = "microdnf"
+
+
 class BasePackages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a distribution calls the packages that flavours need."""
 
-    installer: str  # "apt", "microdnf"
+    installer: Installer
     devel: tuple[str, ...]
     python: tuple[str, ...]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ from ortimg.core.model import (
     Catalogue,
     Confidence,
     CudaSet,
+    Installer,
     Layout,
     NoAsset,
     OrtRelease,
@@ -40,11 +42,13 @@ _WORD = re.compile(r"[A-Za-z0-9_.+=-]+")
 # Keys for what rows share by anchors (`&name`, `*name`), as in ortimg's own files: nobody reads them.
 _SHARED = re.compile(r"\w+_sets|shared_\w+")
 _WORDS = {
-    *("asset", "devel", "dlopened", "dropped", "filename", "installer", "libraries", "needed", "package"),
+    *("asset", "devel", "dlopened", "dropped", "filename", "libraries", "needed", "package"),
     *("python", "requirement", "soname", "suite"),
 }
 _VERSIONS = {"version", "cuda", "cudnn", "glibc", "glibcxx", "cuda_build", "ptx_isa"}
 _COORDINATES = re.compile(r"[A-Za-z0-9_.-]+(?::[A-Za-z0-9_.-]+){2}")
+_CHOICES: Mapping[str | int, type[StrEnum]] = {"installer": Installer}  # others tell how sure a fact is
+_FOLDER = re.compile(r"(?:/[A-Za-z0-9_.+-]+)+")
 _BASE = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
 
 
@@ -205,7 +209,7 @@ def _plain(
     elif isinstance(value, str) and message.startswith("Expected `int"):
         message = f"a whole number such as 12 belongs here, without quotes; this is {quote(value)}"
     elif message.startswith("Invalid enum value"):
-        message = f"{quote(str(value))} says not how sure it is: one of {', '.join(Confidence)} belongs here"
+        message = f"{quote(str(value))} is none of {', '.join(_CHOICES.get(inner[-1], Confidence))}"
     else:
         message = message.replace("`array`", "a list").replace("`object`", "a mapping").replace("`", "")
     return (*path, *inner), message
@@ -245,6 +249,8 @@ def _fault(path: Path, value: str) -> str | None:
         return f'{quote(value)} is no GPU architecture, such as "89" or "90a"'
     if name == "coordinates" and not _COORDINATES.fullmatch(value):
         return f'{quote(value)} is no "group:artifact:version"'
+    if name == "site" and not _FOLDER.fullmatch(value):
+        return f"{quote(value)} is no plain folder such as /usr/lib/python3/dist-packages"
     if name in _WORDS and not _WORD.fullmatch(value):
         return f"{quote(value)} is no plain name"
     return None

@@ -129,7 +129,7 @@ def test_a_row_takes_anothers_place_only_when_it_says_so() -> None:
         (
             "cuda_confidence: A",
             "cuda_confidence: Z",
-            '6: releases[0].cuda_confidence: "Z" says not how sure it is',
+            '6: releases[0].cuda_confidence: "Z" is none of A, B, C, U',
         ),
         (
             "  glibc",
@@ -156,6 +156,23 @@ def test_faults_of_a_row(old: str, new: str, expected: str) -> None:
     assert all(line.startswith("catalogue/ort.yaml:") for line in found)
     assert len({line.split(": ")[1] for line in found}) == len(found), "one word about each value"
     assert any(expected in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("apt", "zypper", '2: bases[0].packages.installer: "zypper" is none of apt, microdnf'),
+        ("/x/site", '"/x y;id"', '2: bases[0].python.site: "/x y;id" is no plain folder such as /'),
+        ("/x/site", "x/site", '"x/site" is no plain folder'),
+        ("[g++]", "['g++; id']", '2: bases[0].packages.devel[0]: "g++; id" is no plain name'),
+    ],
+)
+def test_faults_of_a_bases_packages(old: str, new: str, expected: str) -> None:
+    more = 'packages: {installer: apt, devel: [g++], python: []}, python: {version: "3.11", site: /x/site}}'
+    text = BASE.replace("}", f", {more}")
+    assert with_own_rows(CATALOGUE, {"bases.yaml": text}).bases[-1].name == "own1"
+    (found,) = faults(bases=text.replace(old, new, 1))
+    assert expected in found
 
 
 @pytest.mark.parametrize(
