@@ -110,8 +110,9 @@ def test_files_belong_to_root_and_everybody_may_read_them(layers: list[list[tarf
 
 
 def test_no_package_manager_ran_in_the_final_stage(real_cell: RealCell) -> None:
-    command = ["docker", "history", "--no-trunc", "--format", "{{.CreatedBy}}", real_cell.reference]
-    steps = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    command = ["docker", "history", "--no-trunc", "--format", "{{json .CreatedBy}}", real_cell.reference]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    steps = [str(json.loads(line)) for line in shown.splitlines()]
     runs = [step for step in steps if step.startswith("RUN")]
     assert len(runs) == 3
     assert "manifest.json" in runs[2]
