@@ -20,6 +20,7 @@ from ortimg.verify.report import FindingVerdict, Report, Verdict
 
 if TYPE_CHECKING:
     from ortimg.core.doctor.facts import Machine, Place, Snapshot
+    from ortimg.core.doctor.loader import Loader
     from ortimg.core.doctor.log import LogReader
 
 
@@ -46,6 +47,10 @@ class Wish:
 
 
 def diagnose(target: str | None, wish: Wish) -> DoctorReport:
+    """What is wrong with the target (None: this machine), and with what the user handed in.
+
+    Raises ConfigError for an input that cannot be read, EnvironmentFault for an image without an engine.
+    """
     from ortimg.core.doctor.loader import Loader
     from ortimg.doctor.machine import read_machine
 
@@ -102,18 +107,16 @@ def _snapshot(target: str | None, wish: Wish, machine: Machine) -> Snapshot:
     return snapshot
 
 
-def _system(snapshot: Snapshot, loader: object, drivers: Drivers, wish: Wish) -> Iterator[Found]:
+def _system(snapshot: Snapshot, loader: Loader, drivers: Drivers, wish: Wish) -> Iterator[Found]:
     """Every check of a system."""
     from ortimg.core.doctor.cudnn import check_cudnn
     from ortimg.core.doctor.devices import check_devices
     from ortimg.core.doctor.driver import check_driver
     from ortimg.core.doctor.libraries import check_libraries
-    from ortimg.core.doctor.loader import Loader
     from ortimg.core.doctor.ort import check_ort
     from ortimg.core.doctor.paths import check_paths
     from ortimg.core.doctor.require import check_require
 
-    assert isinstance(loader, Loader)
     yield from check_driver(snapshot, loader, drivers)
     yield from check_require(snapshot, drivers, read_host_facts().drivers)
     yield from check_paths(snapshot, loader)
@@ -125,11 +128,8 @@ def _system(snapshot: Snapshot, loader: object, drivers: Drivers, wish: Wish) ->
         yield from check_devices(snapshot.environment, gpus, snapshot.place)
 
 
-def _inputs(wish: Wish, snapshot: Snapshot, loader: object) -> Iterator[Found]:
+def _inputs(wish: Wish, snapshot: Snapshot, loader: Loader) -> Iterator[Found]:
     """What the user handed in besides a log."""
-    from ortimg.core.doctor.loader import Loader
-
-    assert isinstance(loader, Loader)
     if wish.options:
         yield from _options(wish, snapshot, loader)
     if wish.profile is not None:
@@ -158,13 +158,11 @@ def _inputs(wish: Wish, snapshot: Snapshot, loader: object) -> Iterator[Found]:
         ]
 
 
-def _options(wish: Wish, snapshot: Snapshot, loader: object) -> Iterator[Found]:
+def _options(wish: Wish, snapshot: Snapshot, loader: Loader) -> Iterator[Found]:
     from ortimg.core.doctor.devices import check_devices
-    from ortimg.core.doctor.loader import Loader
     from ortimg.core.doctor.options import check_options, is_whole, parse_options, split_option
     from ortimg.core.doctor.ort import cores, version_of
 
-    assert isinstance(loader, Loader)
     known = parse_options((files("ortimg.data") / "cuda-options.yaml").read_bytes())
     pairs = [split_option(word) for word in wish.options]
     there = cores(snapshot, loader)
@@ -198,13 +196,11 @@ def _read_log(name: str) -> LogReader:
 
 
 def _log_findings(
-    reader: LogReader, snapshot: Snapshot, loader: object, drivers: Drivers, named: bool
+    reader: LogReader, snapshot: Snapshot, loader: Loader, drivers: Drivers, named: bool
 ) -> Iterator[Found]:
     from ortimg.core.doctor.error35 import explain_35
-    from ortimg.core.doctor.loader import Loader
     from ortimg.core.doctor.log import ERROR_35
 
-    assert isinstance(loader, Loader)
     if reader.saw(ERROR_35):
         missing = reader.saw("driver-not-found")
         where = reader.evidence(ERROR_35)
@@ -212,7 +208,7 @@ def _log_findings(
     yield from reader.findings()
 
 
-def _run(wish: Wish, snapshot: Snapshot, loader: object, drivers: Drivers) -> Iterator[Found]:
+def _run(wish: Wish, snapshot: Snapshot, loader: Loader, drivers: Drivers) -> Iterator[Found]:
     from ortimg.core.doctor.ending import check_ending
     from ortimg.doctor.log_file import clean_pieces
     from ortimg.doctor.running import run_watched
