@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ortimg.errors import ExitCode
+from ortimg.errors import ConfigError, ExitCode
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
 from ortimg.records.options import device_option
@@ -104,6 +104,9 @@ def build(
     from ortimg.factory.site import Wish
     from ortimg.factory.summary import summary
 
+    if not push:
+        _only_for_a_push("--tier", tier)
+        _only_for_a_push("--registry-prefix", None if changed_since == "registry" else registry_prefix)
     cells = take_shard(select(project.plan.cells, selectors, skip, project.plan.excluded), shard)
     if shard and not cells:
         if as_json:
@@ -165,3 +168,8 @@ def build(
         sys.exit(report.exit_code)
     if pushed and pushed.exit_code is not ExitCode.DONE:
         sys.exit(pushed.exit_code)
+
+
+def _only_for_a_push(option: str, value: str | None) -> None:
+    if value is not None:
+        raise ConfigError(f"{option} is for --push", hint="Add --push, or leave the option out.")

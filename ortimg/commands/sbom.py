@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from ortimg.errors import CheckFailed, ConfigError
+from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault
 from ortimg.project import Project, pass_project
 
 
@@ -54,6 +56,9 @@ def sbom(project: Project, names: tuple[str, ...], formats: tuple[str, ...], out
         )
     for name in absent:
         click.echo(f"left out: {name} is not built", err=True)
+    if output is not None:
+        with _told(output):  # before gigabytes are read
+            output.mkdir(parents=True, exist_ok=True)
     lock, cache = read_lock(project.root), Cache.default()
     for row in chosen:
         bom = make_bom(engine, row.image, row.reference, row.cell, lock, cache)
@@ -63,7 +68,18 @@ def sbom(project: Project, names: tuple[str, ...], formats: tuple[str, ...], out
             if output is None:
                 click.echo(write(bom), nl=False)
                 continue
-            output.mkdir(parents=True, exist_ok=True)
             path = output / f"{row.cell.identifier}{wanted.suffix}"
-            write_atomically(path, write(bom))
+            with _told(output):
+                write_atomically(path, write(bom))
             click.echo(str(path))
+
+
+@contextmanager
+def _told(place: Path) -> Iterator[None]:
+    """A folder that cannot be written is the machine's fault, and no traceback."""
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{place} cannot be written: {error.strerror}", "name another place, or make room"
+        ) from error

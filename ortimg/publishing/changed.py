@@ -100,7 +100,13 @@ def since_lock(project: Project, cells: Sequence[Cell], path: Path) -> dict[str,
 
     Only archives, wheels and bases count here: a registry tells a changed text too.
     """
-    old = parse_lock(read_text(path, str(path)), str(path))
+    try:
+        old = parse_lock(read_text(path, str(path)), str(path))
+    except ConfigError as error:
+        raise ConfigError(
+            *error.problems,
+            hint="Name a lock, such as an earlier commit's (`git show HEAD~1:images.lock`), or a repository.",
+        ) from None
     new = merge(read_lock(project.root), planned(cells))
     return {
         cell.identifier: CellResult(identifier=cell.identifier, result=Outcome.UNCHANGED)

@@ -98,6 +98,14 @@ def test_both_formats_of_a_project(project: Path, environment: dict[str, str], t
     assert anew.stdout == text
 
 
+def test_a_folder_that_cannot_be_is_told_before_anything_is_read(
+    project: Path, environment: dict[str, str]
+) -> None:
+    done = ortimg("sbom", CELL, "-o", "/proc/boms", cwd=project, env=environment)
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[0].startswith("error: /proc/boms cannot be written: ")
+
+
 def test_without_syft_the_document_says_so(
     project: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -92,7 +92,7 @@ def test_no_registry_is_guessed(repository: str, prefixes: list[str], words: str
         (["--aliases-only", "--sbom", "spdx-json"], "--sbom are two different wishes"),
     ],
 )
-def test_wishes_that_cannot_be_are_refused_before_anything_is_sent(
+def test_pushes_that_cannot_be_are_refused_before_anything_is_sent(
     tmp_path: Path, options: list[str], words: str
 ) -> None:
     text = images(include=[cell("1.16.2", "11.8")])
@@ -102,6 +102,25 @@ def test_wishes_that_cannot_be_are_refused_before_anything_is_sent(
     assert done.exit_code == ExitCode.USAGE
     assert words in done.stderr
     assert (tmp_path / "images.yaml").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--tier", "load"], "--tier is for --push"),
+        (["--registry-prefix", "127.0.0.1:1"], "--registry-prefix is for --push"),
+        (["--changed-since", "images.yaml"], "git show HEAD~1:images.lock"),
+        (["--changed-since", "absent.lock"], "git show HEAD~1:images.lock"),
+    ],
+)
+def test_builds_that_cannot_be_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "images.yaml").write_text(images(include=[cell("1.16.2", "11.8")]))
+    done = CliRunner().invoke(cli, ["build", *options])
+    assert done.exit_code == ExitCode.USAGE
+    assert words in done.stderr
 
 
 @pytest.mark.parametrize(
