@@ -59,7 +59,7 @@ from ortimg.project import Project, pass_project
     type=click.Path(dir_okay=False, path_type=Path),
     default="digests.json",
     show_default=True,
-    help="Where digests are written; the same as text goes beside it.",
+    help="Where digests are written, NAME.json; the same as text goes beside it, as NAME.txt.",
 )
 @click.option(
     "--sbom",
@@ -134,7 +134,7 @@ def push(
 
         formats = [Format(name) for name in dict.fromkeys(sboms)]
         found = attach_sboms(project, cells, report, formats, plain_http=plain_http, retries=retries)
-        click.echo(f"{len(found)} bills of materials attached", err=True)
+        click.echo(f"{len(found)} bill{'s' if len(found) != 1 else ''} of materials attached", err=True)
     if report.exit_code is ExitCode.INTERRUPTED:
         click.echo("interrupted", err=True)
     if report.exit_code is not ExitCode.DONE:

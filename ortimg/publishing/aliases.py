@@ -69,7 +69,8 @@ def move_aliases(repository: Repository, cells: Sequence[Cell], tier: Tier) -> t
     faults = [f"{cell.identifier}: {answer}" for cell, answer in pairs if isinstance(answer, str)]
     if faults:
         raise CheckFailed(
-            "\n".join([*faults, "No alias tag was moved."]), "Build and push those cells first."
+            "\n".join([*faults, "No alias tag was moved."]),
+            "Push those cells as wanted, then run this again.",
         )
     moved = []
     for found in answers:
@@ -108,4 +109,4 @@ def _look(repository: Repository, cell: Cell, tier: Tier) -> _Found | str:
         return f"{repository.name} does not have it"
     label = labels_of(repository, manifest).get("ortimg.tier")
     told = best_tier(label, manifest.digest, attached(repository, manifest.digest)[0])
-    return _Found(cell, manifest) if reaches(told, tier) else tier_fault(told, tier)
+    return _Found(cell, manifest) if reaches(told, tier) else tier_fault(told, tier, "--push-record")

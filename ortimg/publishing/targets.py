@@ -66,14 +66,14 @@ def reaches(tier: str | None, wanted: Tier) -> bool:
     return tier in list(Tier) and _ORDER.index(Tier(tier)) >= _ORDER.index(wanted)
 
 
-def tier_fault(tier: str | None, wanted: Tier) -> str:
-    """Why an image is refused, and what to do."""
+def tier_fault(tier: str | None, wanted: Tier, record: str = "--record") -> str:
+    """Why an image is refused, and what to do. `record`: the option that puts a verdict where it counts."""
     if tier is None:
         return "it was verified by nobody: it has no label ortimg.tier; build it with `ortimg build`"
     if wanted is Tier.RUN:
         return (
             f"its tier is {tier}: no record of a run on a GPU speaks of this digest. Run `ortimg verify IMAGE"
-            f" --gpu --record` where a GPU is, or say --tier {tier} if that is what you mean"
+            f" --gpu {record}` where a GPU is, or say --tier {tier} if that is what you mean"
         )
     return f"its tier is {tier}, {wanted.value} was asked for"
 

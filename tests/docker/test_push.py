@@ -311,6 +311,15 @@ def test_an_engine_whose_store_cannot_be_read_hands_its_images_out(
     assert nothing_is_left(shop)
 
 
+def test_aliases_alone_ask_for_a_verdict_in_the_registry(shop: Shop) -> None:
+    assert shop.push("--no-aliases").returncode == 0
+    done = shop.push("--aliases-only", tier="run")
+    assert done.returncode == ExitCode.FAILED
+    assert "--gpu --push-record` where a GPU is" in done.stderr
+    assert "No alias tag was moved." in done.stderr
+    assert shop.tags()["latest"] is None
+
+
 # Faults
 
 
