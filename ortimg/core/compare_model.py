@@ -1,6 +1,8 @@
 """What two sides of a comparison are described by, and what is found between them.
 
 A fact that is None is not known, and said to be so: nothing is guessed from the other side.
+A finding is one of `verify`: ok means the same or more than before, warning that something differs and nobody
+must act, fail that somebody must act, skipped that it is not known.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from enum import StrEnum
 import msgspec
 
 from ortimg.core.model import GpuArchitectures
+from ortimg.verify.report import Finding as Finding
+from ortimg.verify.report import FindingVerdict
 
 
 class Source(StrEnum):
@@ -20,29 +24,11 @@ class Source(StrEnum):
     ROOT = "root"  # read in a folder: an unpacked root file system, or an unpacked release archive
 
 
-class Verdict(StrEnum):
-    """What one check says, in the words of `verify`."""
-
-    OK = "ok"  # the same, or more than before
-    WARNING = "warning"  # differs, and nobody must act
-    FAIL = "fail"  # somebody must act
-    SKIPPED = "skipped"  # not known
-
-
 class Outcome(StrEnum):
     """What all checks together say."""
 
     DROP_IN = "drop-in"
     ACTION = "action-needed"
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One check: what was seen on both sides, and what to do about it."""
-
-    check: str
-    verdict: Verdict
-    evidence: str
-    cure: str | None = None
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,10 +109,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Outcome:
-        failed = any(finding.verdict is Verdict.FAIL for finding in self.findings)
+        failed = any(finding.verdict is FindingVerdict.FAIL for finding in self.findings)
         return Outcome.ACTION if failed else Outcome.DROP_IN
 
-    def of(self, verdict: Verdict) -> tuple[Finding, ...]:
+    def of(self, verdict: FindingVerdict) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.verdict is verdict)
 
 
@@ -137,22 +123,22 @@ def major(version: str | None) -> str | None:
 
 def ok(check: str, evidence: str) -> Finding:
     """Nothing to act on."""
-    return Finding(check=check, verdict=Verdict.OK, evidence=evidence)
+    return Finding(check=check, verdict=FindingVerdict.OK, evidence=evidence)
 
 
 def warning(check: str, evidence: str, cure: str | None = None) -> Finding:
     """A difference that need not matter."""
-    return Finding(check=check, verdict=Verdict.WARNING, evidence=evidence, cure=cure)
+    return Finding(check=check, verdict=FindingVerdict.WARNING, evidence=evidence, cure=cure)
 
 
 def fail(check: str, evidence: str, cure: str) -> Finding:
     """A difference that wants `cure` before the switch."""
-    return Finding(check=check, verdict=Verdict.FAIL, evidence=evidence, cure=cure)
+    return Finding(check=check, verdict=FindingVerdict.FAIL, evidence=evidence, cure=cure)
 
 
 def skipped(check: str, evidence: str, cure: str | None = None) -> Finding:
     """What is not known of one side; `cure` tells how it can be."""
-    return Finding(check=check, verdict=Verdict.SKIPPED, evidence=evidence, cure=cure)
+    return Finding(check=check, verdict=FindingVerdict.SKIPPED, evidence=evidence, cure=cure)
 
 
 def told(names: tuple[str, ...] | list[str]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ortimg.core.compare_model import Comparison, Finding, Outcome, Side, Verdict
+from ortimg.core.compare_model import Comparison, Finding, Outcome, Side
+from ortimg.verify.report import FindingVerdict as Verdict
 
 SCHEMA = 1  # of the JSON; more keys may come, none goes
 _ORDER = (Verdict.OK, Verdict.SKIPPED, Verdict.WARNING, Verdict.FAIL)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sides import FUNCTIONS, GPU, between, finding, program, side
 
 from ortimg.core.compare_api import SourceResult
-from ortimg.core.compare_model import Function, Headers, Outcome, Side, Source, Verdict
+from ortimg.core.compare_model import Function, Headers, Outcome, Side, Source
 from ortimg.core.compare_report import as_data, as_text, verdict_line
 from ortimg.core.compare_runs import Run
 from ortimg.core.drivers import Driver
@@ -18,6 +18,7 @@ from ortimg.core.gpu import Capability
 from ortimg.core.gpu_names import Gpu
 from ortimg.core.model import Confidence, GpuArchitectures
 from ortimg.core.onnx_support import Stamp
+from ortimg.verify.report import FindingVerdict as Verdict
 
 UNKNOWN: dict[str, Any] = {
     "ort": None, "cuda": None, "cudnn": None, "soname": None, "symbols": None, "needed": None, "lazy": None,

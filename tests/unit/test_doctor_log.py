@@ -236,7 +236,9 @@ def test_any_encoding_is_read(tmp_path: Path, encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"  \n\n", os.urandom(5000), b"\x7fELF" + b"a" * 100, gzip.compress(b"a" * 10000)]
+    "content",
+    [b"", b"  \n\n", bytes(range(256)) * 20, b"\x7fELF" + b"a" * 100, gzip.compress(b"a" * 10000, mtime=0)],
+    ids=["empty", "blank", "binary", "elf", "gzip"],
 )
 def test_what_is_no_log_is_a_clear_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "log"
