@@ -11,7 +11,6 @@ from ortimg.core.distance import version_distance
 from ortimg.core.drivers import Drivers
 from ortimg.core.fit_rules import RANK, Finding, Host, Verdict, findings
 from ortimg.core.model import Cell, OrtRelease
-from ortimg.core.toolkits import older_set
 from ortimg.core.versions import number
 
 _Pair = tuple[str, str, bool]  # release, CUDA set, whether ONNX Runtime is the wheel
@@ -57,10 +56,7 @@ def _answers(
     judged: dict[_Pair, _Judged] = {}
     for cell in (*cells, *among):
         if _pair(cell) not in judged:
-            told = findings(loaded(cell), cell.cuda_set, host, drivers)
-            if older := older_set(cell.release, cell.cuda_set):
-                told = (*told, Finding(Verdict.UNKNOWN, older))
-            judged[_pair(cell)] = _judge(told)
+            judged[_pair(cell)] = _judge(findings(loaded(cell), cell.cuda_set, host, drivers))
     good: dict[_Pair, dict[str, Cell]] = {}  # pairs that fit → their cells by base
     for cell in among:
         if judged[_pair(cell)].verdict in (Verdict.NATIVE, Verdict.JIT):

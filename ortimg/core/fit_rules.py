@@ -17,6 +17,7 @@ from ortimg.core.drivers import Driver, Drivers, Runs
 from ortimg.core.gpu import Capability, Match, architecture, match
 from ortimg.core.gpu_names import Gpu
 from ortimg.core.model import Confidence, CudaSet, GpuArchitectures, OrtRelease
+from ortimg.core.toolkits import older_set
 from ortimg.core.versions import number
 
 
@@ -56,6 +57,8 @@ def findings(release: OrtRelease, cuda_set: CudaSet, host: Host, drivers: Driver
     found = [*_driver(cuda_set, host, drivers)]
     if text := without_cudnn(cuda_set):
         found.append(Finding(Verdict.NATIVE, text))
+    if text := older_set(release, cuda_set):
+        found.append(Finding(Verdict.UNKNOWN, text))
     for gpu in host.gpus:
         found += _gpu(release, cuda_set, gpu, host.driver, drivers)
     found += [*_no_gpu(release, host), *_libc(release, cuda_set, host)]

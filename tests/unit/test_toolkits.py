@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hosts import answer, cell, host
+from hosts import FACTS, answer, cell, host
 
 from ortimg.core.cautions import cautions
 from ortimg.core.fit_rules import Verdict
+from ortimg.core.fit_table import fit_table
 
 WORDS = "was built with CUDA 12.8, and the set is CUDA 12.6"
 
@@ -16,6 +17,7 @@ def test_an_older_set_than_the_toolkit_is_not_known_to_do() -> None:
     found = answer(old, host("580.65.06", "T4"))
     assert found.verdict is Verdict.UNKNOWN
     assert any(WORDS in reason for reason in found.reasons)
+    assert fit_table([old], FACTS).splitlines()[-1].split(" | ")[4] == "-", "no GPU is promised"
     assert [text for text in cautions([old]) if WORDS in text]
 
 
