@@ -396,7 +396,7 @@ def test_an_interrupt_leaves_no_tag_and_no_layer(shop: Shop, signals: tuple[sign
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        while not fault.seen:
+        while not fault.seen and process.poll() is None:
             time.sleep(0.05)
         for number in signals:
             process.send_signal(number)
