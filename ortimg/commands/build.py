@@ -118,7 +118,7 @@ def build(
     if own_push:
         from ortimg.publishing.built import check_target
 
-        check_target(project, registry_prefix, available)
+        check_target(project, registry_prefix, available, Tier(tier or "run"), gpu)
     if changed_since is not None:
         from ortimg.publishing.changed import since
 

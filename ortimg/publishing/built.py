@@ -13,6 +13,7 @@ from ortimg.publishing import aliases, run
 from ortimg.publishing.push import Wish
 from ortimg.publishing.result import PushReport
 from ortimg.publishing.targets import repositories
+from ortimg.records.store import read_records
 
 _THERE = (Outcome.BUILT, Outcome.UNCHANGED)
 
@@ -45,8 +46,9 @@ def push_built(
     return pushed
 
 
-def check_target(project: Project, prefix: str | None, available: bool) -> None:
-    """Raises ConfigError where nothing says which registry, or what is to be pushed depends on the weather.
+def check_target(project: Project, prefix: str | None, available: bool, tier: Tier, gpu: bool) -> None:
+    """Raises ConfigError where nothing says which registry, where what is pushed depends on the weather, or
+    where no image can have reached `tier`: no GPU is asked for, and no verdict of one was ever kept.
 
     Asked before anything is built.
     """
@@ -54,5 +56,10 @@ def check_target(project: Project, prefix: str | None, available: bool) -> None:
         raise ConfigError(
             "--available and --push are two different wishes: what is published must not depend on luck",
             hint="Leave out --available, and select the cells with globs or --skip.",
+        )
+    if tier is Tier.RUN and not gpu and not read_records(project.root).records:
+        raise ConfigError(
+            "--push would push images that no GPU has run: a build verifies up to tier load",
+            hint="Say --tier load if that is what you mean, or add --gpu.",
         )
     repositories(project.plan.repository, [prefix] if prefix else [])

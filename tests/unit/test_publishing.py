@@ -109,6 +109,11 @@ def test_pushes_that_cannot_be_are_refused_before_anything_is_sent(
     [
         (["--tier", "load"], "--tier is for --push"),
         (["--registry-prefix", "127.0.0.1:1"], "--registry-prefix is for --push"),
+        (["--push", "--registry-prefix", "127.0.0.1:1"], "images that no GPU has run"),
+        (
+            ["--push", "--available", "--tier", "load", "--registry-prefix", "127.0.0.1:1"],
+            "two different wishes",
+        ),
         (["--changed-since", "images.yaml"], "git show HEAD~1:images.lock"),
         (["--changed-since", "absent.lock"], "git show HEAD~1:images.lock"),
     ],
