@@ -35,6 +35,7 @@ def lock(project: Project, selectors: tuple[str, ...], check: bool, update: bool
     from ortimg.inputs.release_api import ReleaseApi
     from ortimg.locking import Looker, scope_of
     from ortimg.registry.client import Registries
+    from ortimg.registry.transport import Patience
 
     if check and update:
         raise ConfigError("--check and --update are two different wishes", hint="Leave one out.")
@@ -43,7 +44,9 @@ def lock(project: Project, selectors: tuple[str, ...], check: bool, update: bool
     plan = project.plan
     scope = scope_of(select(plan.cells, selectors, (), plan.excluded)) if update else NOTHING
     old = read_lock(project.root)
-    looker = Looker(Registries().digest, ReleaseApi().file, Cache.default(), plan.mirrors)
+    # A base whose registry does not answer stays as it was locked: no reason to wait long for it.
+    registries = Registries(Patience(retries=1, backoff=0.2))
+    looker = Looker(registries.digest, ReleaseApi().file, Cache.default(), plan.mirrors)
     seen = looker.look(plan.cells, old)
     new = old
     if not check:
