@@ -156,6 +156,7 @@ def test_cuda_sets() -> None:
         "11.8-cudnn8",
         "12.2-cudnn8",
         "12.6-cudnn9",
+        "12.8-cudnn9",
         "13.0-cudnn9",
     ]
     for row in CATALOGUE.cuda_sets:

@@ -93,8 +93,8 @@ CASES = [
         {"matrix": {**GOOD, "cuda": ["11.8", "12.4"]}},
         [
             f'matrix.cuda[1]: "12.4" yields no cell: {NO_CUDA_12}; there is no set of CUDA 12.4 and cuDNN 8 '
-            "libraries; there are 11.8 (cuDNN 8), 12.2 (cuDNN 8), 12.6 (cuDNN 9), 13.0 (cuDNN 9); "
-            "nearest: 1.18.0-cuda12.2-cudnn8-debian12"
+            "libraries; there are 11.8 (cuDNN 8), 12.2 (cuDNN 8), 12.6 (cuDNN 9), 12.8 (cuDNN 9), "
+            "13.0 (cuDNN 9); nearest: 1.18.0-cuda12.2-cudnn8-debian12"
         ],
     ),
     (
@@ -129,7 +129,7 @@ CASES = [
             "include[0]: ONNX Runtime 1.16.3 has no release archive for CUDA 12; it has one for CUDA 11 "
             "(cuDNN 8); nearest: 1.16.3-cuda11.8-cudnn8-debian12",
             "include[1]: ONNX Runtime 1.20.1 has no release archive for CUDA 11; it has one for CUDA 12 "
-            "(cuDNN 9); nearest: 1.20.1-cuda12.6-cudnn9-debian12",
+            "(cuDNN 9); nearest: 1.20.1-cuda12.8-cudnn9-debian12",
             "include[2]: ONNX Runtime 1.18.1 has no release archive for CUDA 13; it has one for CUDA 11 "
             "(cuDNN 8) and CUDA 12 (cuDNN 9); nearest: 1.18.1-cuda12.6-cudnn9-debian12",
         ],

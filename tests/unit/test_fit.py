@@ -57,6 +57,9 @@ def test_the_classic_question() -> None:
         ("1.16.2", "11.8", "580.65.06", "B200", REFUSED, "CUBLAS_STATUS_EXECUTION_FAILED"),
         ("1.23.2", "12.6", "580.65.06", "RTX 5090", UNKNOWN, "was never tried"),
         ("1.24.1", "12.6", "580.65.06", "12.0", UNKNOWN, "was never tried"),
+        ("1.24.1", "12.8", "580.65.06", "T4", NATIVE, None),
+        ("1.24.1", "12.8", "580.65.06", "H100", NATIVE, None),
+        ("1.30.0", "12.8", "580.65.06", "RTX 5090", UNKNOWN, "compute capability 12.0 in libcufft.so.11;"),
         ("1.23.0", "12.6", "580.65.06", "RTX 5090", REFUSED, "portable code for 9.0a"),
         ("1.23.0", "12.6", "580.65.06", "H100", NATIVE, None),
         ("1.23.1", "12.6", "580.65.06", "RTX 5090", UNKNOWN, "probably missing"),
@@ -367,7 +370,7 @@ def test_unpacked_on_the_host_itself_there_is_no_container_to_run(project: Path)
             "1.18.1-cuda11.8-cudnn8-",
         ),
         (["--driver", "470.57", "--cuda", "12.4"], "CUDA 12.4 itself needs driver 525.60.13 or newer"),
-        (["--driver", "525.60.13", "--cuda", "12.8"], "itself runs on driver 525.60.13 by minor-version"),
+        (["--driver", "525.60.13", "--cuda", "12.9"], "itself runs on driver 525.60.13 by minor-version"),
         (["--driver", "550", "--cuda", "13.1"], "CUDA 13.1 itself needs driver 580 or newer"),
     ],
 )

@@ -34,6 +34,8 @@ def reason(ort: str, cuda: str, cudnn: str, base: str = "debian12") -> str:
         ("1.22.0", "12.6", "9", "rocky8"),
         ("1.23.2", "12.6", "9", "debian12"),
         ("1.30.0", "12.6", "9", "debian12"),
+        ("1.20.0", "12.8", "9", "debian12"),
+        ("1.30.0", "12.8", "9", "debian12"),
     ],
 )
 def test_possible(ort: str, cuda: str, cudnn: str, base: str) -> None:
@@ -59,7 +61,7 @@ REFUSED = [
     (
         "1.20.1 11.8.0 8 rocky9",
         "no release archive for CUDA 11",
-        "1.20.1-cuda12.6-cudnn9-rocky9",
+        "1.20.1-cuda12.8-cudnn9-rocky9",
     ),
     (
         "1.18.1 13.0 9 debian12",
@@ -137,7 +139,7 @@ REFUSED = [
     (
         "1.19.0 11.8 8 debian12",
         "is not sure: announced as CUDA 12",
-        "1.19.2-cuda12.6-cudnn9-debian12",
+        "1.19.2-cuda12.8-cudnn9-debian12",
     ),
     # archives that nobody can vouch for
     (
@@ -148,7 +150,7 @@ REFUSED = [
     (
         "1.21.1 11.8 8 debian12",
         "microsoft/onnxruntime#24520",
-        "1.22.0-cuda12.6-cudnn9-debian12",
+        "1.22.0-cuda12.8-cudnn9-debian12",
     ),
     (
         "1.31.0 12.6 9 debian12",
@@ -265,7 +267,7 @@ def test_the_nearest_version_is_the_last_patch_of_the_nearest_minor(wished: str,
 
 wishes = st.tuples(
     st.sampled_from([*VERSIONS, "1.17.2", "latest", "9.9.9", ""]),
-    st.sampled_from(["11.8", "12.2", "12.6", "12.4", "13.0", "10", "x", ""]),
+    st.sampled_from(["11.8", "12.2", "12.6", "12.8", "12.4", "13.0", "10", "x", ""]),
     st.sampled_from(["8", "9", "7", "8.9", ""]),
     st.sampled_from([*BASES, "debian99", "", "arm64"]),
 )

@@ -22,7 +22,14 @@ def test_an_older_set_than_the_toolkit_is_not_known_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ort", "cuda"), [("1.23.2", "12.6"), ("1.18.0", "12.2"), ("1.30.0", "13.0"), ("1.16.2", "11.8")]
+    ("ort", "cuda"),
+    [
+        ("1.23.2", "12.6"),
+        ("1.24.1", "12.8"),
+        ("1.18.0", "12.2"),
+        ("1.30.0", "13.0"),
+        ("1.16.2", "11.8"),
+    ],
 )
 def test_a_set_of_the_toolkit_or_newer_is_fine(ort: str, cuda: str) -> None:
     new = cell(ort, cuda)

@@ -38,7 +38,7 @@ def made(ort: str = "1.30.0", cuda: str = "13.0", cudnn: str = "none") -> Cell:
         ("1.20.1", "12.6", "links to cuDNN 9", "1.20.1-cuda12.6-cudnn9-debian12"),
         ("1.27.0", "13.0", "links to cuDNN 9", "1.27.0-cuda13.0-cudnn9-debian12"),
         ("1.30.0", "13.1", "no set of CUDA 13.1 libraries", "1.30.0-cuda13.0-cudnnnone-debian12"),
-        ("1.30.0", "11.8", "no release archive for CUDA 11", "1.30.0-cuda12.6-cudnnnone-debian12"),
+        ("1.30.0", "11.8", "no release archive for CUDA 11", "1.30.0-cuda12.8-cudnnnone-debian12"),
     ],
 )
 def test_refused(ort: str, cuda: str, words: str, nearest: str) -> None:
