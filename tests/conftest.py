@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +12,10 @@ import pytest
 from installed import BIN, ROOT, Installed, hatchling
 
 sys.path.insert(0, str(ROOT / "scripts"))  # the updaters of the catalogue are no package
+
+# A CI job in the background ignores SIGINT, and what it starts inherits that: nothing could be interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -192,19 +192,11 @@ def _refuse_loopback(name: str, builder: BuilderInfo) -> None:
 
 def _shares_network(builder: str) -> bool:
     """Whether a docker-container builder was made with `--driver-opt network=host`."""
-    done = subprocess.run(
-        [
-            "docker",
-            "container",
-            "inspect",
-            "--format",
-            "{{.HostConfig.NetworkMode}}",
-            f"buildx_buildkit_{builder}0",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["inspect", "--format", "{{.HostConfig.NetworkMode}}", f"buildx_buildkit_{builder}0"]
+    try:
+        done = subprocess.run(["docker", "container", *words], capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # its container is asked through docker's client, and there is none
+        return False
     return done.stdout.strip() == "host"
 
 
