@@ -82,6 +82,10 @@ test-docker: engine compiler registry clock ## Run the tests on a real engine, w
 test-gpu: $(READY) ## Run the tests that need an NVIDIA GPU
 	$(BIN)/pytest -q tests/gpu
 
+.PHONY: test-docs
+test-docs: engine ## Run every block of the guide where it says that it is run (needs the images)
+	$(BIN)/pytest -q tests/docs
+
 .PHONY: test-fleet
 test-fleet: engine registry ## Run the tests on two BuildKit daemons and a registry (some minutes, 20 GB; needs root)
 	@scripts/check-manifests.sh

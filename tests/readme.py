@@ -17,7 +17,10 @@ ROOT = Path(__file__).parents[1]
 RUN = "sh run"
 SHELL = ("sh", RUN)
 
-_BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"(?:^<!--[ \t]*(?P<marker>[^\n]*?)[ \t]*-->\n)?^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 _INLINE = re.compile(r"`([^`\n]+)`")
 
 
@@ -28,6 +31,7 @@ class Block:
     line: int  # of its first line in the file
     info: str  # what stands behind the opening fence
     text: str
+    marker: str | None = None  # the comment on the line above the opening fence; guide.py reads it
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Command:
 def blocks(text: str) -> Iterator[Block]:
     for match in _BLOCK.finditer(text):
         line = text.count("\n", 0, match.start("text")) + 1
-        yield Block(line, match["info"].strip(), match["text"])
+        yield Block(line, match["info"].strip(), match["text"], match["marker"])
 
 
 def commands(text: str) -> Iterator[Command]:

@@ -1,0 +1,168 @@
+"""Runs a page's blocks in its folder, in order, up to the first that does not do what the page says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from guide import PYTHON, Kind, Page, Step, output_matches
+from installed import BIN
+from readme import ROOT
+
+LIMIT = 300  # seconds for one block
+SHELL = ("bash", "-euo", "pipefail", "-c")
+BASES = {"debian:12": "base-debian12", "debian:13": "base-debian13"}
+UNITS = "localhost/ortimg/"
+
+
+class BlockError(AssertionError):
+    """A block that did not end or print as its page says."""
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    text: str  # stdout and stderr, as they came
+
+
+class Runner:
+    """One page's folder and containers; `close` removes the containers."""
+
+    def __init__(self, page: Page, folder: Path) -> None:
+        self.page, self.folder = page, folder
+        self._kept: dict[tuple[str, ...], str] = {}
+        self._stack = ExitStack()
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)  # blocks run as any user
+        for name in ("images.yaml", "images.lock"):
+            shutil.copy(ROOT / name, folder)
+        if (ROOT / "examples").is_dir():
+            (folder / "examples").symlink_to(ROOT / "examples")
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def run(self) -> list[tuple[Step, float]]:
+        """All blocks, with the seconds each took. Raises BlockError at the first that fails."""
+        took = []
+        for step in self.page.steps:
+            begin = time.monotonic()
+            if step.marker.kind is Kind.FILE:
+                path = self.folder / step.marker.value
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(step.block.text, "utf-8")
+            elif step.marker.kind in (Kind.HOST, Kind.IMAGE):
+                self._judge(step, self._host(step) if step.marker.kind is Kind.HOST else self._image(step))
+            took.append((step, time.monotonic() - begin))
+        return took
+
+    def _judge(self, step: Step, said: Said) -> None:
+        wrong = None
+        if said.code != step.marker.exit:
+            wrong = f"exit code {said.code}, the page says {step.marker.exit}"
+        elif step.output is not None and not output_matches(step.output.text, said.text):
+            wrong = f"it did not print what line {step.output.line} shows:\n{step.output.text}"
+        if wrong:
+            place = f"{self.page.path}:{step.block.line}"
+            raise BlockError(f"{place}: {wrong}\n--- block\n{step.block.text}--- said\n{said.text[-6000:]}")
+
+    def _host(self, step: Step) -> Said:
+        gone = ("VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MAKELEVEL")  # as in a new shell
+        environment = {name: value for name, value in os.environ.items() if name not in gone}
+        environment |= {
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "LC_ALL": "C.UTF-8",
+            "COLUMNS": "100",
+        }
+        return _run([*SHELL, step.block.text], self.folder, environment)
+
+    def _image(self, step: Step) -> Said:
+        command = ["python3", "-c"] if step.block.info in PYTHON else [*SHELL]
+        start = self._container(step)
+        if step.marker.keep:
+            name = self._keep(tuple(start))
+            return _run(["docker", "exec", name, *command, step.block.text], self.folder)
+        name = _name()
+        run = ["docker", "run", "--rm", "--name", name, *start, *command, step.block.text]
+        return _run(run, self.folder, container=name)
+
+    def _container(self, step: Step) -> list[str]:
+        """What `docker run` is told of the block's container, up to the image."""
+        words = [
+            "--network",
+            "none",
+            "--volume",
+            f"{self.folder}:/guide",
+            "--workdir",
+            "/guide",
+            "--pull",
+            "never",
+        ]
+        words += ["--env", "LC_ALL=C.UTF-8"]
+        if step.marker.user is not None:
+            words += ["--user", step.marker.user]
+        if step.marker.read_only:
+            words += ["--read-only"]
+        return [*words, _image(step.marker.value)]
+
+    def _keep(self, start: tuple[str, ...]) -> str:
+        if start not in self._kept:
+            name = _name()
+            run = ["docker", "run", "--detach", "--rm", "--init", "--name", name, *start, "sleep", "infinity"]
+            self._stack.callback(_remove, name)
+            said = _run(run, self.folder)
+            assert said.code == 0, said.text
+            self._kept[start] = name
+        return self._kept[start]
+
+
+def _name() -> str:
+    return f"ortimg-guide-{uuid4().hex[:12]}"
+
+
+def _remove(container: str) -> None:
+    subprocess.run(["docker", "rm", "--force", container], capture_output=True, check=False)
+
+
+def _run(
+    command: list[str], folder: Path, environment: dict[str, str] | None = None, container: str | None = None
+) -> Said:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        if container is not None:
+            _remove(container)
+        return Said(-1, f"{(error.output or b'').decode(errors='replace')}\n(no end within {LIMIT} s)")
+    return Said(done.returncode, done.stdout.decode(errors="replace"))
+
+
+def _image(reference: str) -> str:
+    """The reference; for a distribution's image that is not there, the base that ortimg made instead."""
+    if reference not in BASES or _there(reference):
+        return reference
+    listed = ["docker", "images", "--format", "{{.Repository}}:{{.Tag}}", UNITS + BASES[reference]]
+    found = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
+    assert found, (
+        f"neither {reference} nor {UNITS}{BASES[reference]} is in the engine; `make images` makes it"
+    )
+    return found[0]
+
+
+def _there(reference: str) -> bool:
+    inspect = ["docker", "image", "inspect", reference]
+    return subprocess.run(inspect, capture_output=True, check=False).returncode == 0
