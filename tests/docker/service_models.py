@@ -1,0 +1,105 @@
+"""Models for the example services. Opset 13 and IR version 7 suit every ONNX Runtime from 1.14 on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+SIZE = 256
+
+
+def chain(folder: Path) -> Path:
+    """Three matrix products: x and y are float32 of batch by 256."""
+    node, value = helper.make_node, helper.make_tensor_value_info
+    nodes = [
+        node("MatMul", ["x", "w"], ["a"], name="first"),
+        node("Relu", ["a"], ["b"], name="relu"),
+        node("MatMul", ["b", "w"], ["c"], name="second"),
+        node("MatMul", ["c", "w"], ["y"], name="third"),
+    ]
+    inputs = [value("x", TensorProto.FLOAT, ["batch", SIZE])]
+    outputs = [value("y", TensorProto.FLOAT, ["batch", SIZE])]
+    return _write(folder / "chain.onnx", nodes, inputs, outputs, [_waves("w", SIZE, SIZE)])
+
+
+def loop(folder: Path) -> Path:
+    """Runs for as long as `trips`, an int64 without dimensions, says."""
+    node, value = helper.make_node, helper.make_tensor_value_info
+    body = helper.make_graph(
+        [
+            node("Identity", ["go_in"], ["go_out"]),
+            node("MatMul", ["x_in", "w"], ["product"], name="product"),
+            node("Cos", ["product"], ["x_out"], name="bound"),
+        ],
+        "body",
+        [
+            value("i", TensorProto.INT64, []),
+            value("go_in", TensorProto.BOOL, []),
+            value("x_in", TensorProto.FLOAT, ["batch", SIZE]),
+        ],
+        [value("go_out", TensorProto.BOOL, []), value("x_out", TensorProto.FLOAT, ["batch", SIZE])],
+    )
+    nodes = [node("Loop", ["trips", "go", "x"], ["y"], name="loop", body=body)]
+    inputs = [
+        value("x", TensorProto.FLOAT, ["batch", SIZE]),
+        value("trips", TensorProto.INT64, []),
+    ]
+    outputs = [value("y", TensorProto.FLOAT, ["batch", SIZE])]
+    constants = [_waves("w", SIZE, SIZE), numpy_helper.from_array(np.array(True), "go")]
+    return _write(folder / "loop.onnx", nodes, inputs, outputs, constants)
+
+
+def mixed(folder: Path) -> Path:
+    """Inputs that are no floats, of two open sizes: numbers of tokens, and a mask. An int64 comes out too."""
+    node, value = helper.make_node, helper.make_tensor_value_info
+    nodes = [
+        node("Gather", ["table", "ids"], ["e"], name="embed"),
+        node("Cast", ["mask"], ["m"], name="cast", to=TensorProto.FLOAT),
+        node("Unsqueeze", ["m", "last"], ["mm"], name="widen"),
+        node("Mul", ["e", "mm"], ["w"], name="mask"),
+        node("ReduceSum", ["w", "one"], ["sums"], name="sum", keepdims=0),
+        node("ArgMax", ["sums"], ["best"], name="best", axis=1, keepdims=0),
+    ]
+    inputs = [
+        value("ids", TensorProto.INT64, ["batch", "length"]),
+        value("mask", TensorProto.BOOL, ["batch", "length"]),
+    ]
+    outputs = [value("sums", TensorProto.FLOAT, ["batch", 16]), value("best", TensorProto.INT64, ["batch"])]
+    constants = [_waves("table", 4, 16), _whole("last", -1), _whole("one", 1)]
+    return _write(folder / "mixed.onnx", nodes, inputs, outputs, constants)
+
+
+def reference(model: Path, inputs: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """What the model gives, by ONNX's own evaluator in numpy."""
+    evaluator = ReferenceEvaluator(str(model))
+    return dict(zip(evaluator.output_names, evaluator.run(None, dict(inputs)), strict=True))
+
+
+def _waves(name: str, *shape: int) -> TensorProto:
+    values = np.sin(np.arange(np.prod(shape), dtype=np.float64) * 0.37) * 0.1
+    return numpy_helper.from_array(values.astype(np.float32).reshape(shape), name)
+
+
+def _whole(name: str, *values: int) -> TensorProto:
+    return numpy_helper.from_array(np.array(values, dtype=np.int64), name)
+
+
+def _write(
+    path: Path,
+    nodes: Sequence[NodeProto],
+    inputs: Sequence[ValueInfoProto],
+    outputs: Sequence[ValueInfoProto],
+    constants: Sequence[TensorProto] = (),
+) -> Path:
+    graph = helper.make_graph(list(nodes), path.stem, list(inputs), list(outputs), list(constants))
+    opset = helper.make_opsetid("", 13)
+    model = helper.make_model(graph, opset_imports=[opset], ir_version=7, producer_name="ortimg")
+    onnx.checker.check_model(model, full_check=True)
+    path.write_bytes(model.SerializeToString(deterministic=True))
+    return path
