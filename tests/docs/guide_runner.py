@@ -17,6 +17,7 @@ from readme import ROOT
 
 LIMIT = 300  # seconds for one block
 SHELL = ("bash", "-euo", "pipefail", "-c")
+TOGETHER = ("sh", "-c", 'exec "$@" 2>&1', "sh")  # the engine's two streams arrive in any order, one does not
 BASES = {"debian:12": "base-debian12", "debian:13": "base-debian13"}
 UNITS = "localhost/ortimg/"
 
@@ -83,7 +84,7 @@ class Runner:
         return _run([*SHELL, step.block.text], self.folder, environment)
 
     def _image(self, step: Step) -> Said:
-        command = ["python3", "-c"] if step.block.info in PYTHON else [*SHELL]
+        command = [*TOGETHER, *(("python3", "-uc") if step.block.info in PYTHON else SHELL)]
         start = self._container(step)
         if step.marker.keep:
             name = self._keep(tuple(start))
