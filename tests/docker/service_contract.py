@@ -80,6 +80,8 @@ def fails(image: str, model: Path, **settings: str) -> tuple[int, str]:
 class ServiceContract:
     """To be inherited by a class whose name begins with Test."""
 
+    ONNXRUNTIME = "1.23.2"  # version of the cell that the service stands on
+
     @pytest.fixture(scope="class")
     def models(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
         """A folder that any user can read."""
@@ -145,7 +147,7 @@ class ServiceContract:
         assert answer.json() == {
             "status": "ready",
             "provider": "CPUExecutionProvider",
-            "onnxruntime": "1.23.2",
+            "onnxruntime": self.ONNXRUNTIME,
             "device": 0,
         }
 
@@ -243,7 +245,7 @@ class ServiceContract:
         assert more("ort_request_seconds_sum") >= more("ort_inference_seconds_sum")
         assert after[("ort_in_flight", ())] in (0, 1)  # 1: the request for the metrics may count itself
         assert after[("ort_ready", ())] == 1
-        provider = (("onnxruntime", "1.23.2"), ("provider", "CPUExecutionProvider"))
+        provider = (("onnxruntime", self.ONNXRUNTIME), ("provider", "CPUExecutionProvider"))
         assert after[("ort_provider_info", provider)] == 1
 
     def test_histograms_are_cumulative(self, service: Service) -> None:
