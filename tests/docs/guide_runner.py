@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -11,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from guide import PYTHON, Kind, Page, Step, output_matches
+from guide import PYTHON, RUN, Kind, Page, Step, output_matches
 from installed import BIN
 from readme import ROOT
+
+from ortimg.data import read_catalogue
+from ortimg.inputs.cache import Cache
 
 LIMIT = 300  # seconds for one block
 SHELL = ("bash", "-euo", "pipefail", "-c")
@@ -33,7 +37,7 @@ class Said:
 
 
 class Runner:
-    """One page's folder and containers; `close` removes the containers."""
+    """One page's folder and containers; `close` removes both."""
 
     def __init__(self, page: Page, folder: Path) -> None:
         self.page, self.folder = page, folder
@@ -45,9 +49,11 @@ class Runner:
             shutil.copy(ROOT / name, folder)
         if (ROOT / "examples").is_dir():
             (folder / "examples").symlink_to(ROOT / "examples")
+        _place_archives("".join(step.block.text for step in page.steps if step.marker.kind in RUN), folder)
 
     def close(self) -> None:
         self._stack.close()
+        shutil.rmtree(self.folder, ignore_errors=True)  # some hold gigabytes; pytest keeps three runs
 
     def run(self) -> list[tuple[Step, float]]:
         """All blocks, with the seconds each took. Raises BlockError at the first that fails."""
@@ -121,6 +127,19 @@ class Runner:
             assert said.code == 0, said.text
             self._kept[start] = name
         return self._kept[start]
+
+
+def _place_archives(text: str, folder: Path) -> None:
+    """The archives of ONNX Runtime that blocks name, as the cache has them: the release host may be away."""
+    cache = Cache.default()
+    for asset in sorted({*re.findall(r"\bonnxruntime-linux-x64-[\w.-]+\.tgz", text)}):
+        (release,) = (each for each in read_catalogue().releases if each.asset == asset)
+        found = [cache.peek(f"ort/{release.key}/{origin}") for origin in ("upstream", "maven")]
+        entry = next((each for each in found if each is not None), None)
+        assert entry is not None, (
+            f"{asset} is not in the cache; `ortimg fetch '{release.version}-*'` brings it"
+        )
+        shutil.copyfile(cache.path(entry), folder / asset)  # no link: blocks may write to it
 
 
 def _name() -> str:
