@@ -15,9 +15,10 @@ A block of shell, C++, CMake or Python has one of these comments on the line abo
     gpu: not yet run             and the page says so in words
     not run: REASON              in plain words
 
-A page's folder begins as a clone does for a reader: images.yaml and images.lock are there, and examples/. So are
-the release archives of ONNX Runtime that its blocks name, as `ortimg fetch` brought them: the block that downloads
-them is "not run". "debian:12" is that image, or the same that ortimg bootstrapped where Docker Hub is away. Files carry from block to block, variables do not.
+A page's folder begins as a clone does for a reader: images.yaml and images.lock are there, and examples/.
+So are the release archives of ONNX Runtime that its blocks name, as `ortimg fetch` brought them: the block
+that downloads them is "not run". "debian:12" is that image, or the same Debian that ortimg bootstrapped where
+Docker Hub is away. Files carry from block to block, variables do not.
 """
 
 from __future__ import annotations
