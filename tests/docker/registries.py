@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import shutil
 import socket
@@ -13,9 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from ortimg.registry.client import Registries, Repository
 from ortimg.registry.model import CONFIG, MANIFEST, Descriptor, canonical
@@ -28,33 +32,79 @@ _START_LIMIT = 20.0  # seconds
 _PIECE = 1 << 16
 
 
+class Kind(Enum):
+    """Two implementations of one specification.
+
+    crane's takes manifests whose blobs are not there: on it the order of a push alone keeps tags whole.
+    """
+
+    DEBIAN = "docker-registry"  # distribution 2.8
+    CRANE = "crane"  # go-containerregistry, which many tests and small set-ups serve images from
+
+    @property
+    def shares_blobs(self) -> bool:
+        """Whether what one repository has is in all others at once, so that there is nothing to mount."""
+        return self is Kind.CRANE
+
+
+both_kinds = pytest.mark.parametrize("real", list(Kind), ids=lambda kind: kind.value, indirect=True)
+"""Run a test on each of them. Its fixture `real` starts the kind in `request.param`."""
+
+
 @dataclass(frozen=True)
 class Registry:
-    """Debian's docker-registry with a folder of its own."""
+    """A registry with a folder of its own."""
 
     host: str  # "127.0.0.1:40123"
     folder: Path
     process: subprocess.Popen[bytes]
+    kind: Kind = Kind.DEBIAN
 
     @property
     def log(self) -> str:
         """Every request that was answered, and more."""
         return (self.folder / "log").read_text("utf-8", "replace")
 
-    def uploads(self) -> list[str]:
-        """Digests of the blobs that it stores."""
-        return [path.parent.name for path in self.folder.glob("data/docker/registry/v2/blobs/*/*/*/data")]
-
 
 @contextmanager
 def registry(
-    folder: Path, *, login: bool = False, certificate: tuple[Path, Path] | None = None
+    folder: Path,
+    *,
+    kind: Kind = Kind.DEBIAN,
+    login: bool = False,
+    certificate: tuple[Path, Path] | None = None,
 ) -> Iterator[Registry]:
-    """A registry until the end of the block. `login`: it lets USER in; `certificate`: its own and its key."""
-    program = shutil.which("docker-registry")
-    assert program, "the tests need Debian's docker-registry: run scripts/install-registry.sh"
+    """A registry until the end of the block.
+
+    Of the one from Debian only: `login`: it lets USER in; `certificate`: its own and its key.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
+    if kind is Kind.CRANE:
+        command = [crane(), "registry", "serve", f"--address=127.0.0.1:{port}", f"--disk={folder}"]
+    else:
+        command = _debian(folder, port, login, certificate)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        _wait_for(port, process)
+        yield Registry(f"127.0.0.1:{port}", folder, process, kind)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def crane() -> str:
+    """The program."""
+    tools = Path(os.environ.get("ORTIMG_TOOLS") or Path.home() / ".cache" / "ortimg-tools")
+    program = tools / "bin" / "crane"
+    assert program.exists(), "the tests need crane: run scripts/go-tools.sh crane"
+    return str(program)
+
+
+def _debian(folder: Path, port: int, login: bool, certificate: tuple[Path, Path] | None) -> list[str]:
+    program = shutil.which("docker-registry")
+    assert program, "the tests need Debian's docker-registry: run scripts/install-registry.sh"
     http_settings: dict[str, object] = {"addr": f"127.0.0.1:{port}", "secret": "of these tests"}
     if certificate:
         http_settings["tls"] = {"certificate": str(certificate[0]), "key": str(certificate[1])}
@@ -67,14 +117,7 @@ def registry(
         (folder / "htpasswd").write_text(_HTPASSWD)
         settings["auth"] = {"htpasswd": {"realm": "tests", "path": str(folder / "htpasswd")}}
     (folder / "config.yml").write_text(json.dumps(settings))  # JSON is YAML
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([program, "serve", str(folder / "config.yml")], stdout=log, stderr=log)
-    try:
-        _wait_for(port, process)
-        yield Registry(f"127.0.0.1:{port}", folder, process)
-    finally:
-        process.kill()
-        process.wait()
+    return [program, "serve", str(folder / "config.yml")]
 
 
 def free_port() -> int:

@@ -1,4 +1,4 @@
-"""The registry client against Debian's docker-registry: blobs, mounts, manifests, referrers, log-ins, TLS."""
+"""The registry client against two real registries: blobs, mounts, manifests, referrers; log-ins and TLS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from registries import PASSWORD, USER, Registry, proxy, put_image, registry, repository
+from registries import PASSWORD, USER, Kind, Registry, both_kinds, proxy, put_image, registry, repository
 
 from ortimg.inputs.download import Unreachable
 from ortimg.registry.client import Registries
@@ -23,8 +23,9 @@ TYPE = "application/vnd.ortimg.test.v1+json"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    with registry(tmp_path_factory.mktemp("registry")) as found:
+def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    kind = getattr(request, "param", Kind.DEBIAN)
+    with registry(tmp_path_factory.mktemp("registry"), kind=kind) as found:
         yield found
 
 
@@ -35,16 +36,19 @@ def docker_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "config.json"
 
 
+@both_kinds
 def test_a_blob_is_sent_once_and_mounted_elsewhere(real: Registry) -> None:
     first, second = repository(real.host, "once/a"), repository(real.host, "once/b")
     blob = Blob.of(os.urandom(3_000_000))
     assert first.blob(blob.digest) is None
     assert first.upload(blob) is How.UPLOADED
     assert first.upload(blob) is How.PRESENT
-    assert second.place(blob.digest, ["once/nothing", "once/a"]) is How.MOUNTED
+    how = How.PRESENT if real.kind.shares_blobs else How.MOUNTED
+    assert second.place(blob.digest, ["once/nothing", "once/a"]) is how
     assert second.blob(blob.digest) is not None
 
 
+@both_kinds
 def test_a_mount_that_is_not_possible_leaves_the_way_free_for_an_upload(real: Registry) -> None:
     repo, blob = repository(real.host, "mounts"), Blob.of(os.urandom(1000))
     assert repo.place(blob.digest, ["mounts/nothing"]) is None
@@ -52,6 +56,7 @@ def test_a_mount_that_is_not_possible_leaves_the_way_free_for_an_upload(real: Re
     assert repo.blob(blob.digest) is not None
 
 
+@both_kinds
 def test_tags_and_digests(real: Registry) -> None:
     repo = repository(real.host, "tags")
     assert repo.digest("1") is None
@@ -66,6 +71,7 @@ def test_tags_and_digests(real: Registry) -> None:
 
 
 def test_no_tag_is_put_on_half_an_image(real: Registry) -> None:
+    """The registry's own guard, which crane has not: there only the order of a push keeps tags whole."""
     repo = repository(real.host, "half")
     missing = Descriptor(media_type=CONFIG, digest=f"sha256:{'1' * 64}", size=2)
     content = {"schemaVersion": 2, "mediaType": MANIFEST, "config": missing.as_data(), "layers": []}
@@ -74,6 +80,7 @@ def test_no_tag_is_put_on_half_an_image(real: Registry) -> None:
     assert repo.digest("1") is None
 
 
+@both_kinds
 def test_referrers_where_the_registry_has_no_api_for_them(real: Registry) -> None:
     repo = repository(real.host, "referrers")
     image = put_image(repo)
