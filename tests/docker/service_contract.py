@@ -319,8 +319,8 @@ class ServiceContract:
         config = json.loads(docker("inspect", "--format={{json .Config}}", image))
         assert config["User"].split(":")[0] == "10001"
         assert config["Healthcheck"]["Test"][0] == "CMD"
-        assert config["Entrypoint"] or config["Cmd"]
-        assert "/bin/sh" not in (config["Entrypoint"] or []) + (config["Cmd"] or [])
+        assert config.get("Entrypoint") or config.get("Cmd")
+        assert "/bin/sh" not in (config.get("Entrypoint") or []) + (config.get("Cmd") or [])
 
     def test_any_user_can_run_it(self, image: str, chain: Path) -> None:
         with serving(image, chain, options=["--user=4711:4711"]) as started:
