@@ -71,8 +71,12 @@ registry: # what the tests push to: two implementations; the second from Go's mo
 clock: # what sets a command's clock back
 	@command -v faketime >/dev/null || scripts/install-faketime.sh
 
+.PHONY: mandoc
+mandoc: # what judges the man pages
+	@command -v mandoc >/dev/null || scripts/install-mandoc.sh
+
 .PHONY: test-unit
-test-unit: $(READY) compiler ## Run the tests that need no engine (seconds)
+test-unit: $(READY) compiler mandoc ## Run the tests that need no engine (seconds)
 	$(BIN)/pytest -q -n auto tests/unit tests/golden
 
 .PHONY: test-docker
@@ -107,6 +111,10 @@ bench: engine ## Print ratios: planning, rendering, building
 .PHONY: render
 render: $(READY) ## Write the Dockerfiles from images.yaml and templates/
 	@$(ORTIMG) render
+
+.PHONY: man
+man: $(READY) ## Write the man pages from what `--help` says (read one: `man -l man/ortimg.1`)
+	$(BIN)/python scripts/make_man.py
 
 .PHONY: requirements
 requirements: $(READY) ## Update the hashed requirements to the newest versions that fit

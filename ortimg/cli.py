@@ -22,6 +22,7 @@ import click
 
 from ortimg import __version__
 from ortimg.errors import EnvironmentFault, ExitCode, OrtimgError
+from ortimg.helping import Guide, Verbs
 
 # A verb is a click command of this name in `ortimg.commands.<verb>`.
 VERBS = {
@@ -44,6 +45,24 @@ VERBS = {
     "ci": "Print a CI pipeline for GitHub or GitLab.",
     "prune": "Give the disk back: cache, units, builder cache.",
 }
+GUIDE = Guide(
+    examples=(
+        ("ortimg init my-images", "start; then change images.yaml in that folder"),
+        ("ortimg build --available", "build every image whose inputs can be had, and verify each"),
+        ("ortimg doctor", "why does ONNX Runtime not use the GPU of this machine?"),
+    ),
+    done="done",
+    failed="an image or a check failed",
+    environment="engine, network, disk, registry, or no GPU",
+    more=("`ortimg COMMAND --help`", "README.md", "docs/"),
+    variables={
+        "ORTIMG_CACHE": "Folder of inputs and other kept files. [default: ~/.cache/ortimg]",
+        "ORTIMG_RELEASE_MIRROR": "Stands in for the host of ONNX Runtime's release archives.",
+        "ORTIMG_REGISTRY_MIRROR": "Stands in for Docker Hub.",
+        "ORTIMG_PLAIN_HTTP": "Registries that are spoken to without TLS: host:port,host:port.",
+        "ORTIMG_DEBUG": "1: also show where in the program an error was found.",
+    },
+)
 # What the disk says when it is full, closed or not as it should be: the machine's fault, not a bug.
 _DISK = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE),
@@ -53,7 +72,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 _IN_A_FILE = re.compile(r"\S+\.[a-z]\w*:\d+: ")  # `images.yaml:4: …` stays clickable; 127.0.0.1:1 is no file
 
 
-class Group(click.Group):
+class Group(Verbs):
     """Verbs from the table, and one place that turns errors into lines and exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -98,6 +117,7 @@ class Group(click.Group):
 @click.group(
     name="ortimg",
     cls=Group,
+    guide=GUIDE,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.option(

@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def shard_option(function: F) -> F:
     """`--shard I/N`, as the argument `shard`: its text, or None."""
-    text = "Only the I-th of N parts, split by CUDA set so that no two parts make the same heavy layer."
+    text = "Only part I of N, such as 1/4. No two parts make the same heavy layer."
     return click.option("--shard", metavar="I/N", help=text)(function)
 
 

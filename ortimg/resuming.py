@@ -16,11 +16,12 @@ from typing import Any
 import click
 
 from ortimg.errors import ConfigError, EnvironmentFault, ExitCode
+from ortimg.helping import Verb
 
 OPTION = "--resume"
 
 
-class Resumable(click.Command):
+class Resumable(Verb):
     """A command with `--resume`, which stands for all arguments of the run that was interrupted."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ortimg.errors import CheckFailed, ConfigError, ExitCode
+from ortimg.helping import Guide, Verb
 from ortimg.records.options import device_of
 from ortimg.verify.report import FindingVerdict, Report, encode, parse_report
 from ortimg.verify.wish import BenchWish, Provider, RunWish
@@ -24,7 +25,26 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str | No
     return tuple(int(word) for word in words)
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            (
+                "ortimg bench onnxruntime-gpu:1.16.2-cuda11.8-cudnn8-debian12 --model net.onnx --batch 1,8",
+                "two batch sizes, on the CPU and on CUDA",
+            ),
+            ("ortimg bench root/ --model net.onnx --shape x=1x256 --cpu-only", "where there is no GPU"),
+            (
+                "ortimg bench --from bench.json --plot bench.svg",
+                "a measurement of another machine, as a picture",
+            ),
+        ),
+        done="measured",
+        failed="TARGET fails before or while it is measured",
+        environment="CUDA could not be measured here",
+        more=("docs/bench.md",),
+    ),
+)
 @click.argument("target", required=False)
 @click.option("--model", type=_FILE, metavar="FILE", help="Your ONNX model. [default: a very small network]")
 @click.option(
@@ -32,32 +52,69 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str | No
     "shapes",
     multiple=True,
     metavar="NAME=1x3x8x8",
-    help="Shape of an input. Several of one input are measured one after the other.",
+    help="Shape of an input. Repeatable. Those of one input are measured one after the other.",
 )
-@click.option("--batch", callback=_numbers, metavar="1,8,32", help="Sizes of an open first dimension.")
+@click.option(
+    "--batch", callback=_numbers, metavar="1,8,32", help="Sizes of an open first dimension. [default: 1]"
+)
 @click.option(
     "--concurrency",
     callback=_numbers,
     metavar="1,4",
     help="Threads that call the session at once. [default: 1]",
 )
-@click.option("--warmup", type=click.IntRange(0), default=20, show_default=True, metavar="N")
-@click.option("--runs", type=click.IntRange(1), default=200, show_default=True, metavar="N")
 @click.option(
-    "--threads", type=click.IntRange(1), metavar="N", help="Of the CPU provider. [default: one a core]"
+    "--warmup",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Runs of each thread before the timed ones.",
 )
 @click.option(
-    "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the CUDA provider."
+    "--runs",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Timed runs of each thread.",
 )
-@click.option("--gpu-device", metavar="GPU", help="A number, or a UUID of `nvidia-smi -L`. [default: all]")
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Threads of the CPU provider for one operator. [default: one a core]",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the CUDA provider. Repeatable.",
+)
+@click.option(
+    "--gpu-device", metavar="GPU", help="all, a number, or a UUID of `nvidia-smi -L`. [default: all]"
+)
 @click.option("--cpu-only", is_flag=True, help="Measure the CPU alone; no GPU is no fault then.")
 @click.option(
-    "--timeout", type=click.IntRange(1, 86400), metavar="SECONDS", help="Limit of each of the three sessions."
+    "--timeout",
+    type=click.IntRange(1, 86400),
+    metavar="SECONDS",
+    help="Limit of each of the three sessions. [default: 3600]",
 )
 @click.option(
-    "--from", "source", type=_FILE, metavar="FILE", help="Show a measurement made elsewhere: its JSON."
+    "--from",
+    "source",
+    type=_FILE,
+    metavar="FILE",
+    help="Instead of TARGET: show a measurement of another machine, its JSON.",
 )
-@click.option("--plot", type=_FILE, metavar="FILE", help="Also draw it, as .svg or .png.")
+@click.option(
+    "--plot",
+    type=_FILE,
+    metavar="FILE",
+    help="Also draw it, as .svg or .png; needs `pip install 'ortimg[plot]'`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_context
 def bench(
@@ -80,8 +137,7 @@ def bench(
 ) -> None:
     """Measure a model in TARGET on the CPU and on CUDA: latency, throughput, copies, how idle the GPU is.
 
-    TARGET is an image reference or a folder with an unpacked root. Exit code 1 if TARGET fails before or
-    while it is measured, 3 if CUDA could not be measured here.
+    TARGET is an image reference or a folder with an unpacked root.
     """
     from ortimg.benching.plot import check_plot, write_plot
 

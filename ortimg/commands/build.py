@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ortimg.errors import ConfigError, ExitCode
+from ortimg.helping import Guide
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
 from ortimg.records.options import device_option
@@ -23,17 +24,29 @@ if TYPE_CHECKING:
     from ortimg.factory.run import Report
 
 
-@click.command(cls=Resumable)
-@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
-@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
-@click.option(
-    "--available", is_flag=True, help="A cell whose input cannot be reached is listed, not a failure."
+@click.command(
+    cls=Resumable,
+    guide=Guide(
+        examples=(
+            ("ortimg build --available", "every image whose inputs can be had; this is `make images`"),
+            ("ortimg build '1.16.2-*' --skip '*-debian13'", "some of them"),
+            (
+                "ortimg build --push --tier load --registry-prefix registry.example.com/team",
+                "build, then publish",
+            ),
+        ),
+        done="every image was built and verified, or was there",
+        failed="an image failed; the summary says which and why",
+        environment="engine, network or disk; an input could not be had (without --available)",
+        more=("docs/fleets.md", "docs/gpu.md", "docs/reliability.md"),
+    ),
 )
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
+@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out. Repeatable.")
+@click.option("--available", is_flag=True, help="A cell whose inputs cannot be had is listed, not a failure.")
 @click.option("--fail-fast", is_flag=True, help="End the build with the first cell that fails.")
 @shard_option
-@click.option(
-    "--builder", metavar="NAME", help="A buildx builder of any driver, instead of the engine's own."
-)
+@click.option("--builder", metavar="NAME", help="A buildx builder of any driver. [default: the engine's own]")
 @click.option(
     "--units", metavar="REGISTRY/PATH", help="With --builder: share heavy layers through a registry."
 )
@@ -49,17 +62,17 @@ if TYPE_CHECKING:
 @click.option(
     "--tier",
     type=click.Choice(["static", "load", "run"]),
-    help="With --push: how far an image must be verified; a build reaches load.",
+    help="With --push: how far an image must be verified; a build reaches load. [default: run]",
 )
 @click.option(
     "--registry-prefix",
     metavar="HOST[/PATH]",
-    help="With --push: push below this instead of to images.yaml's own registry.",
+    help="With --push: push below this. [default: images.yaml's own registry]",
 )
 @click.option(
     "--provenance",
     is_flag=True,
-    help="With --builder: attach how each image was built. Its digest is another one with each build then.",
+    help="With --builder: attach how each image was built. Its digest is then another one with each build.",
 )
 @click.option(
     "--changed-since",
@@ -92,9 +105,10 @@ def build(
     gpu_device: str | None,
     as_json: bool,
 ) -> None:
-    """Build the cells that SELECTOR globs name; all, if there is none.
+    """Build images of the cells, each verified while it is built.
 
-    Generated files are written first. A cell that fails does not stop the others.
+    SELECTOR is a glob over identifiers and tags; without one, all cells are built. Generated files are
+    written first. A cell that fails does not stop the others. What is there already is not built again.
     """
     from ortimg.core.model import Tier
     from ortimg.core.selectors import select

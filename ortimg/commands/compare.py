@@ -9,22 +9,45 @@ import click
 
 from ortimg.core.compare_model import Outcome
 from ortimg.errors import ExitCode
+from ortimg.helping import Guide, Verb
 
 _FILE = click.Path(path_type=Path)
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg compare 1.16.2 1.18.0-cuda12", "two releases, from the catalogue"),
+            ("ortimg compare 1.16.2 1.23.2 --driver 470.82.01 --gpu T4", "does it still run on these hosts?"),
+            (
+                "ortimg compare old-root/ new-root/ --program ./app --model net.onnx",
+                "two unpacked roots, with your program and your model",
+            ),
+        ),
+        done="NEW is a drop-in",
+        failed="you must act; what to do is shown",
+        environment="this machine cannot tell",
+        more=("docs/upgrading.md",),
+    ),
+)
 @click.argument("old")
 @click.argument("new")
 @click.option("--driver", metavar="VERSION", help="NVIDIA driver of your hosts, such as 535.104.05.")
-@click.option("--gpu", "gpus", multiple=True, metavar="GPU", help='A GPU of yours: "Tesla T4", 8.9.')
+@click.option(
+    "--gpu",
+    "gpus",
+    multiple=True,
+    metavar="GPU",
+    help='A GPU of your hosts: "Tesla T4", 8.9. Repeatable.',
+)
 @click.option(
     "--program",
     "programs",
     multiple=True,
     type=_FILE,
     metavar="FILE",
-    help="A program of yours: must it be linked again?",
+    help="A program of yours: must it be linked again? Repeatable.",
 )
 @click.option(
     "--source",
@@ -32,14 +55,14 @@ _FILE = click.Path(path_type=Path)
     multiple=True,
     type=_FILE,
     metavar="FILE",
-    help="C or C++ of yours: does it still compile?",
+    help="C or C++ of yours: does it still compile? Repeatable.",
 )
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="KEY[=VALUE]",
-    help="An option of the CUDA provider that you set.",
+    help="An option of the CUDA provider that you set. Repeatable.",
 )
 @click.option(
     "--model",
@@ -47,16 +70,30 @@ _FILE = click.Path(path_type=Path)
     metavar="FILE",
     help="Your ONNX model: known to both? In images and roots it is run.",
 )
-@click.option("--shape", "shapes", multiple=True, metavar="NAME=1x3x8x8", help="Shape of one of its inputs.")
-@click.option("--allow-cpu", multiple=True, metavar="OP", help="An operator that may run on the CPU.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="NAME=1x3x8x8",
+    help="Shape of one of its inputs; open sizes are 1 if left out. Repeatable.",
+)
+@click.option(
+    "--allow-cpu",
+    multiple=True,
+    metavar="OP",
+    help="An operator that may run on the CPU. Repeatable. [default: none]",
+)
 @click.option(
     "--provider",
     type=click.Choice(["cuda", "cpu"]),
     help="Where the model runs. [default: cuda where this machine has a GPU]",
 )
-@click.option("--runs", type=click.IntRange(1), metavar="N", help="Timed runs of the model.")
+@click.option("--runs", type=click.IntRange(1), metavar="N", help="Timed runs of the model. [default: 20]")
 @click.option(
-    "--timeout", type=click.IntRange(1, 86400), metavar="SECONDS", help="Limit of one attempt to run it."
+    "--timeout",
+    type=click.IntRange(1, 86400),
+    metavar="SECONDS",
+    help="Limit of one attempt to run it. [default: 600]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_context
@@ -82,8 +119,6 @@ def compare(
     OLD and NEW are each a version (1.18.1, 1.18.0-cuda12) or a cell of images.yaml, compared from the
     catalogue, without network; or an image reference, or a folder with an unpacked root or release archive,
     compared from their files. What is not known is said to be unknown.
-
-    Exit code 0 if NEW is a drop-in, 1 if you must act, 2 for a wrong question, 3 if this machine cannot tell.
     """
     from ortimg.comparing.asking import Question, answer, facts
     from ortimg.comparing.targets import Targets

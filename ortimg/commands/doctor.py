@@ -12,10 +12,24 @@ from ortimg.core.drivers import is_driver
 from ortimg.core.problems import quote
 from ortimg.doctor.diagnosing import Wish, diagnose
 from ortimg.errors import ConfigError
+from ortimg.helping import Guide, Verb
 from ortimg.verify.report import FindingVerdict, Verdict
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg doctor", "this machine, or the container in which it runs"),
+            ("ortimg doctor --log error.txt", "what an error text means"),
+            ("ortimg doctor --run -- ./app --test", "runs a program, and tells how it ends"),
+        ),
+        done="no fault; there may be warnings",
+        failed="something is wrong",
+        environment="the machine is at fault: no driver, no GPU, an engine that hands out none",
+        more=("docs/doctor.md",),
+    ),
+)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[TARGET] | --run -- PROGRAM...")
 @click.option("--log", metavar="FILE", help="A log or error text of ONNX Runtime; - is stdin.")
 @click.option(
@@ -30,7 +44,7 @@ from ortimg.verify.report import FindingVerdict, Verdict
     default=100,
     show_default=True,
     metavar="PERCENT",
-    help="Least share of nodes on CUDA in the profile.",
+    help="With --profile: the least share of nodes on CUDA.",
 )
 @click.option(
     "--program",
@@ -43,7 +57,7 @@ from ortimg.verify.report import FindingVerdict, Verdict
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="An option that you give the CUDA provider.",
+    help="An option that you give the CUDA provider. Repeatable.",
 )
 @click.option(
     "--maps",
@@ -51,8 +65,14 @@ from ortimg.verify.report import FindingVerdict, Verdict
     metavar="FILE",
     help="A copy of /proc/PID/maps: which libraries a process had.",
 )
-@click.option("--pid", type=click.IntRange(1), metavar="PID", help="A running process instead of TARGET.")
-@click.option("--driver", metavar="VERSION", help="The driver to judge by, instead of this machine's.")
+@click.option(
+    "--pid", type=click.IntRange(1), metavar="PID", help="Judge a running process instead of TARGET."
+)
+@click.option(
+    "--driver",
+    metavar="VERSION",
+    help="The driver to judge by, such as 535.104.05. [default: this machine's]",
+)
 @click.option("--run", "run", is_flag=True, help="Run PROGRAM and tell how it ends.")
 @click.option(
     "--timeout",
@@ -60,9 +80,9 @@ from ortimg.verify.report import FindingVerdict, Verdict
     default=120,
     show_default=True,
     metavar="SECONDS",
-    help="Limit of --run.",
+    help="With --run: the limit of the program.",
 )
-@click.option("--here", is_flag=True, help="Judge this machine too, where something else is asked about.")
+@click.option("--here", is_flag=True, help="Also judge this machine, where something else is asked about.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_context
 def doctor(
@@ -85,8 +105,7 @@ def doctor(
 
     TARGET is an image reference or a folder with an unpacked root file system; none is this machine, or the
     container in which this runs. With --log, --profile, --program, --option, --maps or --run only those are
-    judged, unless a TARGET or --here is given. Exit code 1 where something is wrong, 3 where the machine is
-    at fault: no driver, no GPU, an engine that hands out none.
+    judged, unless a TARGET or --here is given.
     """
     target = None if run else _target(words, pid)
     if run and not words:

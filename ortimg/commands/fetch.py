@@ -16,6 +16,7 @@ from ortimg.core.mirrors import NO_MIRRORS, Mirrors
 from ortimg.core.model import Cell, Flavour
 from ortimg.core.selectors import select
 from ortimg.errors import EnvironmentFault
+from ortimg.helping import Guide, Verb
 from ortimg.inputs.cache import Cache, megabytes
 from ortimg.inputs.lockfile import read_lock, write_lock
 from ortimg.inputs.progress import show
@@ -29,9 +30,20 @@ if TYPE_CHECKING:
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg fetch", "the inputs of all cells: gigabytes"),
+            ("ortimg fetch '1.16.2-*-debian12'", "those of one cell"),
+        ),
+        done="every input is in the cache, or is pulled by the engine itself",
+        environment="one could not be had; why is shown",
+        more=("docs/supply-chain.md", "docs/reliability.md"),
+    ),
+)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
-@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
+@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out. Repeatable.")
 @shard_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @pass_project
@@ -40,8 +52,8 @@ def fetch(
 ) -> None:
     """Bring the inputs of the cells into the cache, and record in images.lock what was seen.
 
-    Each input comes from the first origin that has it; why others were passed over is shown. Exit code 3 if
-    one could not be had.
+    SELECTOR is a glob over identifiers and tags; without one, all cells are meant. Each input comes from the
+    first origin that has it; why others were passed over is shown.
     """
     cells = take_shard(select(project.plan.cells, selectors, skip, project.plan.excluded), shard)
     results = fetch_all(project.root, cells, project.plan.mirrors)

@@ -21,6 +21,7 @@ from ortimg.core.selectors import select
 from ortimg.core.versions import is_version
 from ortimg.data import read_host_facts
 from ortimg.errors import ConfigError, ExitCode
+from ortimg.helping import Guide, Verb
 from ortimg.project import CONFIG_NAME, Project, load_project, own_catalogue
 
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
@@ -28,7 +29,23 @@ _ALL = "--all knows the flavour runtime alone; other flavours are asked about as
 REPOSITORY = "onnxruntime-gpu"  # with --all, outside a project
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg fit --here", "which cells run on this machine"),
+            ('ortimg fit --driver 535.104.05 --gpu "Tesla T4"', "the same for a host that is told"),
+            (
+                "ortimg fit --all --cuda 11 --gpu 9.0",
+                "all releases for CUDA 11 that are known, on a Hopper GPU",
+            ),
+        ),
+        done="at least one cell fits, as far as was told",
+        failed="none does",
+        environment="--here finds no NVIDIA driver",
+        more=("docs/images-yaml.md",),
+    ),
+)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
 @click.option("--driver", metavar="VERSION", help="NVIDIA driver of the host, such as 535.104.05.")
 @click.option(
@@ -36,14 +53,20 @@ REPOSITORY = "onnxruntime-gpu"  # with --all, outside a project
     "gpus",
     multiple=True,
     metavar="GPU",
-    help='Name ("Tesla T4") or compute capability (8.9, sm_90).',
+    help='Name ("Tesla T4") or compute capability (8.9, sm_90). Repeatable.',
 )
-@click.option("--glibc", metavar="VERSION", help="glibc of a host on which the libraries are to be unpacked.")
-@click.option("--here", is_flag=True, help="Read driver, GPUs and glibc of this machine.")
-@click.option("--ort", metavar="VERSION", help="Only cells of this ONNX Runtime.")
-@click.option("--cuda", metavar="VERSION", help="Only cells of this CUDA version or major.")
-@click.option("--cudnn", metavar="MAJOR", help="Only cells of this cuDNN.")
-@click.option("--base", metavar="NAME", help="Only cells on this base.")
+@click.option(
+    "--glibc",
+    metavar="VERSION",
+    help="glibc of a host on which the libraries are to be unpacked, such as 2.36.",
+)
+@click.option(
+    "--here", is_flag=True, help="Read driver, GPUs and glibc of this machine, instead of the three above."
+)
+@click.option("--ort", metavar="VERSION", help="Only cells of this ONNX Runtime, such as 1.16.2.")
+@click.option("--cuda", metavar="VERSION", help="Only cells of this CUDA version or major: 12.2, 12.")
+@click.option("--cudnn", metavar="MAJOR", help="Only cells of this cuDNN: 8, 9 or none.")
+@click.option("--base", metavar="NAME", help="Only cells on this base, such as debian12.")
 @click.option(
     "--all",
     "whole",
@@ -72,9 +95,6 @@ def fit(
     start. unknown: a fact is missing. refused: it cannot run, with the reason and the nearest cell that does.
 
     A container brings its own glibc: --glibc asks about unpacking the libraries on the host itself.
-
-    Exit code 0 if at least one cell fits, as far as was told; 1 if none does; 2 for a wrong question; 3 if
-    --here finds no NVIDIA driver.
     """
     wish = Wish(ort=ort, cuda=cuda, cudnn=cudnn, base=base)
     told = {"--driver": driver is not None, "--gpu": bool(gpus), "--glibc": glibc is not None}

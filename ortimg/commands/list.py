@@ -12,26 +12,42 @@ from ortimg.core.config import AXES
 from ortimg.core.model import Cell, Exclusion
 from ortimg.core.selectors import select
 from ortimg.core.shards import Shard, gigabytes, parse_size, shards_for
+from ortimg.helping import Guide, Verb
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project, project_warnings
 
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
 
 
-@click.command(name="list")
+@click.command(
+    name="list",
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg list '1.16.2-*'", "the cells of one release, with the tags that they get"),
+            ("ortimg list --excluded", "what is not built, why, and the nearest cell that is"),
+            ("ortimg list --max-disk 14GB", "how the cells are split for runners with 14 GB of disk"),
+        ),
+        done="shown",
+        environment="--stale: the registry does not answer",
+        more=("docs/images-yaml.md", "docs/ci.md"),
+    ),
+)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
-@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
+@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out. Repeatable.")
 @click.option("--excluded", is_flag=True, help="Show what is not built, why, and what works instead.")
 @click.option(
     "--stale",
     metavar="REPOSITORY",
     is_flag=False,
     flag_value="registry",
-    help="Show what a repository lacks or has of other content; without a name, images.yaml's own.",
+    help="Show what a repository lacks or has with other content. Without a name: images.yaml's own.",
 )
 @shard_option
 @click.option(
-    "--max-disk", metavar="SIZE", help="How many shards it takes if none may need more, such as 14GB."
+    "--max-disk",
+    metavar="SIZE",
+    help="Show the shards if none may need more disk than this: 14GB, 13GiB, or bytes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @pass_project

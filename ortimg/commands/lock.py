@@ -11,23 +11,38 @@ import msgspec
 
 from ortimg.core.lock_changes import NOTHING, Change, Weight, accept, changes, dated
 from ortimg.errors import CheckFailed, ConfigError
+from ortimg.helping import Guide, Verb
 from ortimg.project import Project, pass_project
 
 SCHEMA = 1  # version of the JSON; more keys may come, none goes
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg lock", "pin what is not pinned yet"),
+            ("ortimg lock --check", "in CI: do the pins still hold?"),
+            ("ortimg lock --update '*-debian12'", "take what has changed, for some cells"),
+        ),
+        done="the lock holds, or what was new is in it",
+        failed="something is not as it was locked; it is shown",
+        environment="images.lock cannot be written",
+        more=("docs/supply-chain.md",),
+    ),
+)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock differs from what is so now.")
-@click.option("--update", is_flag=True, help="Take what has changed, for SELECTOR or for all cells.")
+@click.option(
+    "--check", is_flag=True, help="Write nothing; tell whether the lock differs from what is so now."
+)
+@click.option("--update", is_flag=True, help="Take what has changed, for the cells of SELECTOR or for all.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @pass_project
 def lock(project: Project, selectors: tuple[str, ...], check: bool, update: bool, as_json: bool) -> None:
     """Write images.lock: hashes of archives and wheels, digests of base images, tags.
 
     Asked are the catalogue, the cache, the release host, the registries. What does not answer stays as it
-    is, and is said. Without --update only what was not known yet is added; what has changed is shown, exit
-    code 1.
+    is, and is said. Without --update only what was not known yet is added, and what has changed is shown.
     """
     from ortimg.core.selectors import select
     from ortimg.inputs.cache import Cache

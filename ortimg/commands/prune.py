@@ -8,10 +8,22 @@ from pathlib import Path
 import click
 
 from ortimg.errors import ConfigError
+from ortimg.helping import Guide, Verb
 from ortimg.project import load_project
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg prune --dry-run", "what would go, and how much that is"),
+            ("ortimg prune", "what no build of images.yaml needs"),
+            ("ortimg prune --all --images", "everything that ortimg made, the built images too"),
+        ),
+        done="given back, or nothing could go",
+        more=("docs/reliability.md",),
+    ),
+)
 @click.option("--units", is_flag=True, help="Also the units, bases and tools that builds would use.")
 @click.option("--cache", "whole_cache", is_flag=True, help="Also the whole cache of inputs.")
 @click.option("--all", "everything", is_flag=True, help="Both: --units and --cache.")

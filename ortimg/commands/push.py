@@ -9,13 +9,30 @@ from pathlib import Path
 import click
 
 from ortimg.errors import ConfigError, ExitCode
+from ortimg.helping import Guide, Verb
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            (
+                "ortimg push --tier load --registry-prefix registry.example.com/team",
+                "images that no GPU has run",
+            ),
+            ("ortimg push '1.16.2-*' --sbom spdx-json", "some, each with a bill of materials"),
+            ("ortimg push --aliases-only --tier load", "the last step, after several pushes with --shard"),
+        ),
+        done="every image is in the registry",
+        failed="an image is below the tier, or is not built; below the tier nothing is pushed",
+        environment="registry, log-in, network or disk; the next run goes on where this one ended",
+        more=("docs/push.md", "docs/supply-chain.md"),
+    ),
+)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
-@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
+@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out. Repeatable.")
 @shard_option
 @click.option(
     "--tier",
@@ -29,7 +46,7 @@ from ortimg.project import Project, pass_project
     "prefixes",
     multiple=True,
     metavar="HOST[/PATH]",
-    help="Push below this instead of to images.yaml's own registry; may be given several times.",
+    help="Push below this. Repeatable. [default: images.yaml's own registry]",
 )
 @click.option("--available", is_flag=True, help="A cell that is not built is listed, not a failure.")
 @click.option(
@@ -37,9 +54,9 @@ from ortimg.project import Project, pass_project
     type=click.Choice(["built", "zstd", "gzip"]),
     default="built",
     show_default=True,
-    help="Pack layers anew: zstd is smaller, gzip is for old registries and engines. Changes digests.",
+    help="built: layers as they are. zstd, gzip: packed anew, smaller or for old registries; digests change.",
 )
-@click.option("--force", is_flag=True, help="Push also where the registry has the same content.")
+@click.option("--force", is_flag=True, help="Also push where the registry has the same content.")
 @click.option("--no-aliases", is_flag=True, help="Leave alias tags where they are.")
 @click.option(
     "--aliases-only",
@@ -52,6 +69,7 @@ from ortimg.project import Project, pass_project
     type=click.IntRange(0, 100),
     default=5,
     show_default=True,
+    metavar="N",
     help="How often a request is tried again where the trouble may pass: 429, 5xx, a cut connection.",
 )
 @click.option(
@@ -59,14 +77,15 @@ from ortimg.project import Project, pass_project
     type=click.Path(dir_okay=False, path_type=Path),
     default="digests.json",
     show_default=True,
-    help="Where digests are written, NAME.json; the same as text goes beside it, as NAME.txt.",
+    metavar="NAME.json",
+    help="Where digests are written; the same as text goes beside it, as NAME.txt.",
 )
 @click.option(
     "--sbom",
     "sboms",
     type=click.Choice(["spdx-json", "cyclonedx-json"]),
     multiple=True,
-    help="Attach a bill of materials in this format to each image; may be given twice.",
+    help="Attach a bill of materials in this format to each image. Repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @pass_project
@@ -88,9 +107,10 @@ def push(
     sboms: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Push the images of the cells that SELECTOR globs name; all, if there is none.
+    """Push images of the cells to a registry, alias tags last.
 
-    Layers that the registry has are not sent again. Alias tags are moved when every cell has passed.
+    SELECTOR is a glob over identifiers and tags; without one, all cells are pushed. Layers that the registry
+    has are not sent again. Alias tags are moved when every cell has passed.
     """
     from ortimg.core.model import Tier
     from ortimg.core.problems import quote

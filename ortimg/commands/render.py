@@ -7,15 +7,32 @@ import click
 from ortimg.core.drift import find_drift, unified_diff
 from ortimg.errors import CheckFailed
 from ortimg.generated import read_generated, write_generated
+from ortimg.helping import Guide, Verb
 from ortimg.project import Project, pass_project, project_warnings
 from ortimg.rendering import render_project, template_faults
 
 
-@click.command()
-@click.option("--check", is_flag=True, help="Print what would change as a patch; exit 1 if anything would.")
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg render", "after a change of images.yaml or of templates/"),
+            ("ortimg render --check", "in CI: is what is committed up to date?"),
+        ),
+        done="written, or up to date",
+        failed="--check: something would change; the patch is on stdout",
+        environment="the folder cannot be written",
+        more=("docs/images-yaml.md",),
+    ),
+)
+@click.option("--check", is_flag=True, help="Write nothing; print what would change as a patch.")
 @pass_project
 def render(project: Project, check: bool) -> None:
-    """Write dockerfiles/ and docker-bake.json. Files that would not change are left alone."""
+    """Write the Dockerfiles, their build context and docker-bake.json, from images.yaml and the templates.
+
+    Files that would not change are left alone. The tables between the markers of a README.md and a pipeline
+    that `ortimg ci` made are kept up to date too.
+    """
     wanted = render_project(project)
     for text in template_faults(project):
         click.echo(f"warning: {text}", err=True)

@@ -11,14 +11,31 @@ import click
 from ortimg.core.problems import quote
 from ortimg.core.selectors import select
 from ortimg.errors import ConfigError, EnvironmentFault
+from ortimg.helping import Guide, Verb
 from ortimg.project import Project, pass_project
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg report", "writes report.html"),
+            ("ortimg report '1.16.2-*' --no-engine -o - > page.html", "some cells, without asking an engine"),
+            (
+                "ortimg report --bench bench.json --registry-prefix registry.example.com/team",
+                "with more on it",
+            ),
+        ),
+        done="written",
+        environment="the page cannot be written",
+        more=("docs/report.md",),
+        variables={"SOURCE_DATE_EPOCH": "Seconds since 1970 to which ages are counted, instead of now."},
+    ),
+)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
-@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out.")
+@click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these cells out. Repeatable.")
 @click.option(
     "-o", "--output", default="report.html", show_default=True, metavar="FILE", help="The page; - is stdout."
 )
@@ -27,13 +44,18 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     multiple=True,
     type=_FILE,
     metavar="FILE",
-    help="Also show what `ortimg bench --json` or `ortimg verify --tier run --json` printed.",
+    help="Also show what `ortimg bench --json` or `verify --tier run --json` printed. Repeatable.",
 )
 @click.option(
-    "--build", "builds", multiple=True, type=_FILE, metavar="FILE", help="Sizes from `ortimg build --json`."
+    "--build",
+    "builds",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="Sizes from `ortimg build --json`. Repeatable.",
 )
 @click.option(
-    "--registry-prefix", metavar="PREFIX", help="Where the images were pushed to, for pull commands."
+    "--registry-prefix", metavar="HOST[/PATH]", help="Where the images were pushed to, for pull commands."
 )
 @click.option("--no-engine", is_flag=True, help="Do not ask the engine for sizes and layers.")
 @pass_project

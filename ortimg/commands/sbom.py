@@ -9,10 +9,23 @@ from pathlib import Path
 import click
 
 from ortimg.errors import CheckFailed, ConfigError, EnvironmentFault
+from ortimg.helping import Guide, Verb
 from ortimg.project import Project, pass_project
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg sbom 1.16.2-cuda11.8-cudnn8-debian12 > image.spdx.json", "one image, to stdout"),
+            ("ortimg sbom --format cyclonedx-json -o boms/", "every image that is built, a file each"),
+        ),
+        done="written",
+        failed="the engine has none of these images",
+        environment="no engine, or the folder cannot be written",
+        more=("docs/supply-chain.md",),
+    ),
+)
 @click.argument("names", nargs=-1, metavar="[SELECTOR|IMAGE]...")
 @click.option(
     "--format",
@@ -21,21 +34,22 @@ from ortimg.project import Project, pass_project
     multiple=True,
     default=["spdx-json"],
     show_default=True,
-    help="Format of the document; may be given twice.",
+    help="Format of the document. Repeatable.",
 )
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write a file for each image there, instead of one document to stdout.",
+    help="Write a file for each image there. [default: one document, to stdout]",
 )
 @pass_project
 def sbom(project: Project, names: tuple[str, ...], formats: tuple[str, ...], output: Path | None) -> None:
     """Tell what the images of SELECTOR, or an IMAGE of the engine, are made of.
 
     ONNX Runtime, CUDA and cuDNN stand there with their versions, licences, hashes and origins, beside the
-    distribution's packages.
+    distribution's packages. SELECTOR is a glob over identifiers and tags; without one, all cells are meant.
+    The formats need `pip install 'ortimg[sbom]'`.
     """
     from ortimg.engine.client import Engine
     from ortimg.generated import write_atomically

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from ortimg.core.gpu_access import Device
 from ortimg.core.model import Tier
 from ortimg.errors import ConfigError, EnvironmentFault, ExitCode
+from ortimg.helping import Guide, Verb
 from ortimg.project import CONFIG_NAME, load_project
 from ortimg.records.options import device_of, device_option, record_options
 from ortimg.records.wish import RecordWish
@@ -26,7 +27,23 @@ if TYPE_CHECKING:
 SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg verify onnxruntime-gpu:1.16.2-cuda11.8-cudnn8-debian12", "no GPU needed"),
+            ("ortimg verify '1.16.2-*' --gpu --record", "on a GPU; the verdicts are kept in verdicts/"),
+            (
+                "ortimg verify root/ --tier run --model net.onnx --shape x=1x256",
+                "your model, in an unpacked root",
+            ),
+        ),
+        done="every target passes",
+        failed="a target fails; what is at fault and the cure are shown",
+        environment="this machine cannot tell: no engine, no GPU, no driver",
+        more=("docs/gpu.md", "docs/gpu-runs/README.md"),
+    ),
+)
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
     "--tier",
@@ -41,22 +58,38 @@ SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
     "--timeout",
     type=click.IntRange(1, 86400),
     metavar="SECONDS",
-    help="Limit of one attempt. [default: 120, in tier run 600]",
+    help="Limit of one attempt. [default: 120; 600 in tier run]",
 )
-@click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="Tier run: your ONNX model.")
-@click.option("--shape", "shapes", multiple=True, metavar="NAME=1x3x8x8", help="Tier run: shape of an input.")
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Tier run: your ONNX model. [default: a small network]",
+)
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="NAME=1x3x8x8",
+    help="Tier run: shape of an input; open sizes are 1 if left out. Repeatable.",
+)
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Tier run: an option of the CUDA provider.",
+    help="Tier run: an option of the CUDA provider. Repeatable.",
 )
 @click.option(
-    "--allow-cpu", multiple=True, metavar="OP", help="Tier run: an operator that may run on the CPU."
+    "--allow-cpu",
+    multiple=True,
+    metavar="OP",
+    help="Tier run: an operator that may run on the CPU. Repeatable. [default: none]",
 )
-@click.option("--warmup", type=click.IntRange(0), metavar="N", help="Tier run: runs before the timed ones.")
-@click.option("--runs", type=click.IntRange(1), metavar="N", help="Tier run: timed runs.")
+@click.option(
+    "--warmup", type=click.IntRange(0), metavar="N", help="Tier run: runs before the timed ones. [default: 5]"
+)
+@click.option("--runs", type=click.IntRange(1), metavar="N", help="Tier run: timed runs. [default: 20]")
 @click.option(
     "--provider",
     type=click.Choice([provider.value for provider in Provider]),
@@ -74,7 +107,7 @@ SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
     "--reference",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Tier run: hold the outputs against those that another run kept.",
+    help="Tier run: hold the outputs against those that another run kept; limit 1e-3, relative.",
 )
 @record_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
@@ -102,7 +135,6 @@ def verify(
 
     TARGET is an image reference, a folder with an unpacked root file system, or a selector of cells of
     images.yaml ('1.16.2-*'). Tier run runs a model on the GPU, all of it, and compares with the CPU.
-    Exit code 1 if a target fails, 3 if this machine cannot tell.
     """
     project = context.find_object(Path) or Path()
     wish = RunWish(

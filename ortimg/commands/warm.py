@@ -8,39 +8,92 @@ from pathlib import Path
 import click
 
 from ortimg.errors import ConfigError, ExitCode
+from ortimg.helping import Guide, Verb
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    guide=Guide(
+        examples=(
+            ("ortimg warm onnxruntime-gpu:1.16.2-cuda11.8-cudnn8-debian12", "where the engine has a GPU"),
+            ("ortimg warm root/ --out warm-h200", "where there is a GPU and no engine"),
+            (
+                "ortimg warm onnxruntime-gpu:1.16.2-cuda11.8-cudnn8-debian12 --from warm-h200",
+                "where the engine is",
+            ),
+        ),
+        done="warmed; --check: the cache is of use here",
+        failed="a start failed, or the record does not allow the image; --check: the cache is of no use here",
+        environment="no GPU, no engine, no room",
+        more=("docs/warm.md",),
+    ),
+)
 @click.argument("target", required=False, metavar="[IMAGE|ROOT_DIR]")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for the record and the cache."
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A new folder for the record and the cache. [default, of an image: below warm/ in ortimg's cache]",
 )
 @click.option(
     "--from",
     "source",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Make the image from a record that a machine with a GPU made.",
+    help="Make the image from such a folder, made on a machine with a GPU.",
 )
 @click.option(
     "--seed/--no-seed",
     default=None,
-    help="An entrypoint that copies the cache to where the program can write to it, so that it can grow. "
-    "Without either: where the driver was not shown to use a cache that it cannot write to.",
-)
-@click.option("--tag", metavar="NAME:TAG", help="Name of the warmed image.")
-@click.option("--max-size", metavar="SIZE", help="CUDA_CACHE_MAXSIZE of the image: 2G, 512M, bytes.")
-@click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="Warm your ONNX model too.")
-@click.option("--shape", "shapes", multiple=True, metavar="NAME=1x3x8x8", help="Shape of one of its inputs.")
-@click.option(
-    "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the CUDA provider."
-)
-@click.option("--allow-cpu", multiple=True, metavar="OP", help="An operator that may run on the CPU.")
-@click.option(
-    "--starts", type=click.IntRange(1, 99), default=3, show_default=True, help="Timed starts of each kind."
+    help="With or without an entrypoint that copies the cache to where the program can write to it. "
+    "[default: with it, unless the record shows that this driver uses a cache that it cannot write to]",
 )
 @click.option(
-    "--cold-starts", type=click.IntRange(1, 99), default=1, show_default=True, help="Starts that compile all."
+    "--tag",
+    metavar="NAME:TAG",
+    help="Name of the warmed image. [default: IMAGE-warm-sm90-DRIVER, for compute 9.0]",
+)
+@click.option(
+    "--max-size",
+    metavar="SIZE",
+    help="CUDA_CACHE_MAXSIZE of the image: 2G, 512M, or bytes. [default: 1G or 4 times the cache]",
+)
+@click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="Also warm your ONNX model.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="NAME=1x3x8x8",
+    help="Shape of one of its inputs; open sizes are 1 if left out. Repeatable.",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the CUDA provider. Repeatable.",
+)
+@click.option(
+    "--allow-cpu",
+    multiple=True,
+    metavar="OP",
+    help="An operator that may run on the CPU. Repeatable. [default: none]",
+)
+@click.option(
+    "--starts",
+    type=click.IntRange(1, 99),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Timed starts of each kind.",
+)
+@click.option(
+    "--cold-starts",
+    type=click.IntRange(1, 99),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Starts that compile all.",
 )
 @click.option(
     "--timeout",

@@ -24,21 +24,24 @@ device_option = click.option(
 def record_options(function: F) -> Callable[..., Any]:
     """`--record` and its kin; `function` gets them as `record`, a RecordWish."""
 
-    @click.option("--record", "keep", is_flag=True, help="Keep the verdict of --gpu in verdicts/.")
+    @click.option("--record", "keep", is_flag=True, help="With --gpu: keep the verdict in verdicts/.")
     @click.option(
         "--record-file",
         "file",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Write the verdict of --gpu to FILE.",
+        help="With --gpu: write the verdict to FILE.",
     )
     @click.option(
         "--digest",
         metavar="sha256:…",
-        help="The image that a recorded root was exported from.",
+        help="With --record-file, of a root: the image that it was exported from.",
     )
     @click.option(
-        "--push-record", "push", is_flag=True, help="Attach the record to the image in its registry."
+        "--push-record",
+        "push",
+        is_flag=True,
+        help="With --gpu or --import-record: attach the verdict to the image in its registry.",
     )
     @click.option(
         "--import-record",
