@@ -12,11 +12,11 @@ from pathlib import Path
 
 import requests
 import urllib3
-from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
 from ortimg.errors import EnvironmentFault
 from ortimg.inputs.authorities import VARIABLES, authorities
+from ortimg.inputs.deadline import WholeAnswers
 
 Progress = Callable[[int, int | None], None]  # bytes done, bytes in all if known
 CHUNK = 1 << 18
@@ -68,6 +68,7 @@ class Downloader:
     ) -> None:
         """A transfer that brings fewer than `stall_bytes` in `stall_seconds` is given up.
 
+        `read_seconds`: for one read, and for all of the headers together.
         `retries`: for refused connections and answers 429 and 5xx; `transfers`: for bodies that break off.
         """
         self._timeout = (connect_seconds, read_seconds)
@@ -125,7 +126,7 @@ class Downloader:
         digest, done = hashlib.sha256(), 0
         with requests.Session() as session:
             session.verify = authorities()
-            adapter = HTTPAdapter(max_retries=self._retry)
+            adapter = WholeAnswers(self._timeout[1], max_retries=self._retry)
             session.mount("http://", adapter)
             session.mount("https://", adapter)
             try:

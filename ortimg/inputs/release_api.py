@@ -16,6 +16,7 @@ import requests
 
 from ortimg.core.lock import Asset
 from ortimg.core.model import OrtRelease
+from ortimg.inputs.deadline import WholeAnswers
 from ortimg.inputs.download import Unreachable, cause
 
 API = "https://api.github.com/repos/microsoft/onnxruntime/releases/tags"
@@ -61,7 +62,10 @@ class ReleaseApi:
         url = f"{self._base}/v{version}"
         headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
         try:
-            answer = requests.get(url, headers=headers, timeout=self._timeout)
+            with requests.Session() as session:
+                for scheme in ("http://", "https://"):
+                    session.mount(scheme, WholeAnswers(self._timeout[1]))
+                answer = session.get(url, headers=headers, timeout=self._timeout)
         except requests.RequestException as error:
             host = urlsplit(url).netloc
             raise Unreachable(f"{host}: {cause(error)}", "check the network, then try again") from error

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 import requests
-from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError, MaxRetryError
 
+from ortimg.inputs.deadline import WholeAnswers
 from ortimg.inputs.download import Limits, Unreachable, cause
 from ortimg.registry.auth import Gate, anonymous
 from ortimg.registry.trust import LOOPBACK, tls_context
@@ -33,7 +33,9 @@ class Patience:
     """How long one request may take, and how often it is tried."""
 
     connect_seconds: float = 5
-    read_seconds: float = 60  # a registry that hashes or stores a large blob is silent for a while
+    read_seconds: float = (
+        60  # till the headers are whole; a registry that stores a large blob is silent for a while
+    )
     retries: int = 5
     backoff: float = 0.5  # seconds; doubled with each attempt
     longest_wait: float = 20  # seconds between two attempts
@@ -173,17 +175,20 @@ class Transport:
         if not isinstance(found, requests.Session):
             found = self._local.session = requests.Session()
             found.headers["User-Agent"] = "ortimg"
-            if self._secure:
-                found.mount("https://", _OwnTrust(self.registry))
+            seconds = self.patience.read_seconds
+            found.mount("http://", WholeAnswers(seconds))
+            found.mount(
+                "https://", _OwnTrust(self.registry, seconds) if self._secure else WholeAnswers(seconds)
+            )
         return found
 
 
-class _OwnTrust(HTTPAdapter):
+class _OwnTrust(WholeAnswers):
     """TLS with the authorities of docker's certs.d beside the usual ones."""
 
-    def __init__(self, registry: str) -> None:
+    def __init__(self, registry: str, seconds: float) -> None:
         self._registry = registry
-        super().__init__()
+        super().__init__(seconds)
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, ssl_context=tls_context(self._registry), **options)

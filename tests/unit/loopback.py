@@ -33,7 +33,7 @@ class Handler(BaseHTTPRequestHandler):
             answer(self)
         self.close_connection = True
 
-    do_HEAD = do_POST = do_GET  # noqa: N815 - the names that http.server looks for
+    do_HEAD = do_POST = do_CONNECT = do_GET  # noqa: N815 - the names that http.server looks for
 
     def log_message(self, *_args: object) -> None:
         return None
