@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ortimg.errors import ConfigError, EnvironmentFault, ExitCode
+from ortimg.helping import Guide
 from ortimg.resuming import Resumable
 
 ARGUMENTS = ["a*", "b c", "--shard", "1/2", "--skip", "x", "--skip", "y"]
@@ -23,7 +24,7 @@ class Verb:
         self.seen: list[dict[str, object]] = []
 
     def __call__(self, *arguments: str) -> Result:
-        @click.command(name="verb", cls=Resumable)
+        @click.command(name="verb", cls=Resumable, guide=Guide(examples=(), done="done"))
         @click.argument("selectors", nargs=-1)
         @click.option("--shard")
         @click.option("--skip", multiple=True)
