@@ -67,7 +67,7 @@ def long_request(started: Service) -> dict[str, Any]:
 def fails(image: str, model: Path, **settings: str) -> tuple[int, str]:
     """Exit code and stderr of one that cannot start."""
     done = subprocess.run(
-        ["docker", *run_command(model, "--rm", PORT=free_port(), **settings), image],
+        ["docker", *run_command(model, "--rm", **{"PORT": str(free_port()), **settings}), image],
         capture_output=True,
         text=True,
         check=False,

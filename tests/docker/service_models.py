@@ -75,6 +75,14 @@ def mixed(folder: Path) -> Path:
     return _write(folder / "mixed.onnx", nodes, inputs, outputs, constants)
 
 
+def logarithm(folder: Path) -> Path:
+    """Gives what is no number, and what is infinite."""
+    node = helper.make_node("Log", ["x"], ["y"], name="log")
+    value = helper.make_tensor_value_info
+    inputs, outputs = [value("x", TensorProto.FLOAT, [4])], [value("y", TensorProto.FLOAT, [4])]
+    return _write(folder / "logarithm.onnx", [node], inputs, outputs)
+
+
 def reference(model: Path, inputs: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
     """What the model gives, by ONNX's own evaluator in numpy."""
     evaluator = ReferenceEvaluator(str(model))
