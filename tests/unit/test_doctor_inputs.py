@@ -90,8 +90,9 @@ def test_options_and_their_values(word: str, verdict: str, words: str) -> None:
 
 
 def test_an_option_that_is_newer_than_the_onnx_runtime() -> None:
-    found = [*check_options([("use_tf32", "1")], OPTIONS, "1.16.2", 0)]
-    assert "since 1.18, this is 1.16.2" in one(found, Check.OPTION_UNKNOWN).evidence
+    (found,) = check_options([("use_tf32", "1")], OPTIONS, "1.16.2", 0)
+    assert found.check is Check.OPTION_UNKNOWN
+    assert "since 1.18, this is 1.16.2" in found.evidence
 
 
 @pytest.mark.parametrize("word", ["gpu_mem_limit", "=1", ""])
@@ -209,6 +210,13 @@ def test_a_hang_is_named_and_nodes_on_both_sides_with_it() -> None:
     assert "2 in futex_wait_queue" in plain.evidence
     assert "both CPU and CUDA" in mixed.evidence
     assert "do_copy_in_default_stream at 1" in str(mixed.cure)
+
+
+@pytest.mark.parametrize("command", ["docker run --rm IMAGE serve", "/usr/bin/podman exec name serve"])
+def test_a_hang_in_a_container_is_not_said_to_be_over(command: str) -> None:
+    (finding,) = check_ending(Ending(command, None, "", 9, ("8 in futex_do_wait",)), mixed=False)
+    assert "its container may still run" in finding.evidence
+    assert "futex" not in finding.evidence  # those would be the threads of the engine's client
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from ortimg.core.doctor.findings import Found, fail, ok
 from ortimg.core.doctor.names import Check
 
+_ENGINES = ("docker", "podman", "nerdctl")
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -43,9 +45,17 @@ def _signal(status: int) -> str:
     return f" ({name.name}, {signal.strsignal(name)})"
 
 
+def _in_a_container(command: str) -> bool:
+    """Whether it is `docker run` or its like: what hangs is then no child of it."""
+    program, *rest = command.split()
+    return program.rpartition("/")[2] in _ENGINES and not {"run", "exec"}.isdisjoint(rest)
+
+
 def _hang(ending: Ending, last: str, mixed: bool) -> Found:
     words = f"{ending.command}: hang: it did not end within {ending.seconds:g} s and was stopped; {last}"
-    if ending.threads:
+    if _in_a_container(ending.command):
+        words += "; only this command was stopped, its container may still run (see `docker ps`)"
+    elif ending.threads:
         words += f"; its threads: {', '.join(ending.threads)}"
     if not any("libcuda.so" in path for path in ending.mapped) and ending.mapped:
         words += "; the driver's libcuda was not loaded yet"

@@ -87,6 +87,7 @@ def check_options(
                 f"{key}: ONNX Runtime knows it since {row.since}, this is {ort}",
                 "leave it out",
             )
+            continue  # whether its value is right does not matter then
         yield _value(row, value, memory)
 
 
