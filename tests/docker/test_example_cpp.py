@@ -6,7 +6,6 @@ import json
 import re
 import socket
 import subprocess
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -94,7 +93,8 @@ class TestContract(ServiceContract):
 
     def test_curl_s_question_before_a_large_body_is_answered(self, service: Service) -> None:
         body = json.dumps({"inputs": {"x": GOOD}}).encode()
-        head = f"POST /v1/infer HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = "POST /v1/infer HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        head += f"Content-Length: {len(body)}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", service.port)) as connection:
             connection.settimeout(60)
             connection.sendall(head.encode())
@@ -214,12 +214,25 @@ class TestContract(ServiceContract):
 
     # ---- the image ----
 
-    def test_one_small_file_is_added(self, image: str) -> None:
+    def test_one_small_file_and_an_empty_folder_are_added(self, image: str) -> None:
         assert added_bytes(image, f"onnxruntime-gpu:{RUNTIME}") < 10_000_000
-        layers = len(json.loads(docker("inspect", "--format={{json .RootFS.Layers}}", image)))
-        assert layers == 1 + len(
-            json.loads(docker("inspect", "--format={{json .RootFS.Layers}}", f"onnxruntime-gpu:{RUNTIME}"))
+        differences = [
+            "find",
+            "/usr/local/bin",
+            "/var/cache/cuda",
+            "-newer",
+            "/usr/share/ortimg/manifest.json",
+        ]
+        found = docker(
+            "run", "--rm", "--network=none", f"--entrypoint={differences[0]}", image, *differences[1:]
         )
+        assert sorted(found.split()) == ["/usr/local/bin", BINARY, "/var/cache/cuda"]
+
+    def test_what_the_driver_compiles_can_be_kept_in_a_volume(self, image: str) -> None:
+        script = "touch $CUDA_CACHE_PATH/it && find $CUDA_CACHE_PATH -name it"
+        volume = ("--read-only", "--mount=type=volume,target=/var/cache/cuda")
+        words = ("run", "--rm", "--network=none", *volume, "--entrypoint=sh", image, "-ec", script)
+        assert docker(*words) == "/var/cache/cuda/it"
 
     def test_it_is_linked_to_the_cell_s_libraries_and_hardened(self, image: str) -> None:
         linked = docker("run", "--rm", "--network=none", "--entrypoint=ldd", image, BINARY)
