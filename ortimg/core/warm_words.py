@@ -138,6 +138,8 @@ def use_words(warmth: Warmth) -> str:
     tried = f" ({'; '.join(told)})" if told else ", not tried"
     if warmth.use is Use.READ_ONLY:
         return f"read-only use: works{tried}"
+    if not_used and not used:
+        return f"read-only use: driver {warmth.gpu.driver} does not{tried}"
     return f"read-only use: not shown{tried}"
 
 
@@ -145,7 +147,9 @@ def _seed_words(warmth: Warmth | None, made: Warmed) -> str:
     copies = f"a container's first start copies {made.baked.bytes / 1e6:.1f} MB to where it can write"
     if warmth is None or warmth.use is Use.READ_ONLY or warmth.native:
         return f"{copies}, so that the cache can grow"
-    return f"{copies}, since driver {warmth.gpu.driver} was not shown to use a cache that it cannot write to"
+    tried = dict(warmth.unwritable)
+    does_not = "does not use" if tried and not any(tried.values()) else "was not shown to use"
+    return f"{copies}, since driver {warmth.gpu.driver} {does_not} a cache that it cannot write to"
 
 
 def _why_nothing(outcome: Outcome) -> str:

@@ -451,7 +451,8 @@ def test_the_words_hold_the_times_the_proof_and_what_makes_it_useless() -> None:
 
 def test_the_words_say_why_the_image_copies() -> None:
     text = as_text(outcome(seeded=True))
-    assert "copies 4.4 MB to where it can write, since driver 580.159.04 was not shown" in text
+    assert "copies 4.4 MB to where it can write, since driver 580.159.04 does not use a cache that" in text
+    assert "read-only use: driver 580.159.04 does not (not used: read-only-mount" in text
     grows = as_text(outcome(lambda _: warmth(attempts=starts(read_only=True)), seeded=True))
     assert "so that the cache can grow" in grows
 
