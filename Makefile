@@ -103,10 +103,8 @@ test-browser: $(READY) ## Look at the page of `ortimg report` in Chromium (insta
 	$(BIN)/pytest -q tests/browser
 
 .PHONY: bench
-bench: engine ## Print ratios: planning, rendering, building
-	$(BIN)/python bench/planning.py
-	$(BIN)/python bench/rendering.py
-	$(BIN)/python bench/factory.py
+bench: $(READY) registry ## Measure against the naive way and the limit, in engines of its own (root, 40 minutes, 25 GB)
+	$(BIN)/python -m bench $(if $(PARTS),--parts "$(PARTS)") $(if $(CELLS),--cells "$(CELLS)") $(if $(AGAIN),--again)
 
 .PHONY: render
 render: $(READY) ## Write the Dockerfiles from images.yaml and templates/
