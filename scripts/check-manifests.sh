@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks docs/kubernetes against the API's own schemas, which are large: they stay out of the virtual environment.
+# Checks manifests against the API's own schemas: check-manifests.sh [FILE…]; all of the repository's where none is
+# named. The schemas are large: they stay out of the virtual environment.
 set -euo pipefail
 
 VALIDATE=1.37.0 # kubernetes-validate; it has the schemas of each Kubernetes up to this one
@@ -10,7 +11,8 @@ if [[ ! -x $program ]]; then
     python3 -m venv --clear "$tools/kubernetes"
     "$tools/kubernetes/bin/pip" install --quiet --disable-pip-version-check "kubernetes-validate==$VALIDATE"
 fi
-cd "$(dirname "$0")/.."
+root=$(dirname "$0")/..
+(($#)) || set -- "$root"/docs/kubernetes/*.yaml "$root"/examples/kubernetes/*.yaml
 for version in 1.29 1.34; do
-    "$program" --strict -k "$version" docs/kubernetes/*.yaml
+    "$program" --strict -k "$version" "$@"
 done

