@@ -51,7 +51,8 @@ def test_no_link_is_dead(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, path in PAGES.items() if path.parent == GUIDE])
 def test_every_page_of_the_guide_has_a_twin(name: str) -> None:
-    assert read_page(PAGES[name]).twin.exists(), f"docs/guide/{name}{TWIN}"
+    twin = read_page(PAGES[name]).twin
+    assert twin.exists()
 
 
 @pytest.mark.parametrize("name", PAGES)
