@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from ortimg.core.model import Cell, Exclusion, Tier
-from ortimg.core.report_bench import Plot, RunRow, plot, run_rows
+from ortimg.core.report_bench import FactoryPlot, Plot, RunRow, factory_plot, plot, run_rows
 from ortimg.core.report_facts import BuildFact, ImageFact, NumbersFact, ReportFacts, VerdictFact
 from ortimg.core.report_fit import DriverGrid, FitGrid, driver_grid, fit_grid
 from ortimg.core.report_inputs import InputRow, input_row
@@ -65,6 +65,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     absent: tuple[tuple[str, str], ...]  # identifiers that the picture lacks, and what a build said of them
     inputs: tuple[InputRow, ...]
     locked: str | None  # date and age of images.lock; None: it has none
+    factory: FactoryPlot | None
     plots: tuple[Plot, ...]
     runs: tuple[RunRow, ...]
     untimed: int  # reports of tier run without times
@@ -100,6 +101,7 @@ def report_page(facts: ReportFacts) -> Page:
         ),
         inputs=tuple(input_row(fact, origins, facts.now) for fact in facts.inputs),
         locked=_locked(facts),
+        factory=factory_plot(facts.factory) if facts.factory else None,
         plots=tuple(plot(fact) for fact in facts.benches),
         runs=runs,
         untimed=len(facts.runs) - len(runs),

@@ -1,4 +1,4 @@
-"""Measurements of a report: bars for `ortimg bench`, rows for reports of tier run. Pure."""
+"""Measurements of a report: bars for `ortimg bench` and `make bench`, rows for reports of tier run. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ortimg.core.report_facts import BenchFact, RunFact
-from ortimg.core.report_words import milliseconds
+from ortimg.core.report_facts import BenchFact, FactoryFact, RatioFact, RunFact
+from ortimg.core.report_words import amount, milliseconds
 from ortimg.verify.bench_report import BenchPoint, BenchReport
 
 WIDTH = 1000.0  # of a bar's picture, in its own units
@@ -42,6 +42,30 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[str, ...]
     groups: tuple[BarGroup, ...]
     judgement: tuple[str, ...]
+
+
+class RatioRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A ratio of the factory. Widths are of a picture `WIDTH` wide; what it is held against takes `full`."""
+
+    title: str
+    ours: str
+    against: str
+    ratio: str
+    goal: str
+    kind: str  # "met", "missed", "plain"
+    bar: float
+    full: float
+    mark: float | None  # where the goal is
+    noisy: bool
+
+
+class FactoryPlot(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest run of `make bench`."""
+
+    source: str
+    facts: tuple[str, ...]
+    rows: tuple[RatioRow, ...]
+    earlier: tuple[str, ...]
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +143,47 @@ def _name(point: BenchPoint) -> str:
         return "CPU"
     tf32 = ", TF32" if point.tf32 else ""
     return f"CUDA{tf32}, {'on the GPU' if point.binding else 'copied'}"
+
+
+def factory_plot(fact: FactoryFact) -> FactoryPlot:
+    """Every bar has a scale of its own: it shows a share of what it is held against."""
+    count = len(fact.cells)
+    return FactoryPlot(
+        source=fact.source,
+        facts=(fact.date[:10], f"{count} cell{'s' if count != 1 else ''}", fact.machine),
+        rows=tuple(_ratio(row) for row in fact.ratios if row.against > 0),
+        earlier=fact.earlier,
+    )
+
+
+def _ratio(row: RatioFact) -> RatioRow:
+    times = row.of == "against / ours"
+    share = row.ours / row.against
+    full = WIDTH / max(share, 1.0)
+    sign, unit = ("≥", " times") if times else ("≤", "")
+    mark = None if not row.goal else full * (1 / row.goal if times else row.goal)
+    return RatioRow(
+        title=row.title,
+        ours=_quantity(row.ours, row.unit),
+        against=_quantity(row.against, row.unit),
+        ratio=f"{row.value:.1f} times"
+        if times
+        else f"{row.value:.2g}"
+        if row.value < 0.1
+        else f"{row.value:.2f}",
+        goal="-" if row.goal is None else f"{sign} {row.goal:g}{unit}",
+        kind="plain" if row.met is None else "met" if row.met else "missed",
+        bar=round(full * share, 1),
+        full=round(full, 1),
+        mark=None if mark is None else round(min(mark, WIDTH - 4), 1),
+        noisy=row.noisy,
+    )
+
+
+def _quantity(value: float, unit: str) -> str:
+    if unit == "bytes":
+        return amount(round(value))
+    return f"{value:,.0f} s" if value >= 100 else f"{value:.1f} s" if value >= 2 else f"{value:.3f} s"
 
 
 def run_rows(runs: Sequence[RunFact]) -> tuple[RunRow, ...]:

@@ -103,6 +103,31 @@ class NumbersFact(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[tuple[str, str], ...]
 
 
+class RatioFact(msgspec.Struct, frozen=True, kw_only=True):
+    """Two numbers of one run of `make bench`, as its file holds them."""
+
+    title: str
+    ours: float
+    against: float
+    unit: str  # "s", "bytes"
+    value: float
+    of: str  # what the value is: "ours / against", "against / ours"
+    goal: float | None = None
+    met: bool | None = None
+    noisy: bool = False  # others used the machine meanwhile
+
+
+class FactoryFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of `make bench`."""
+
+    source: str
+    date: str
+    cells: tuple[str, ...]
+    machine: str
+    ratios: tuple[RatioFact, ...]
+    earlier: tuple[str, ...] = ()  # files of earlier runs
+
+
 class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a page is made of."""
 
@@ -121,5 +146,6 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[InputFact, ...] = ()
     benches: tuple[BenchFact, ...] = ()
     runs: tuple[RunFact, ...] = ()
+    factory: FactoryFact | None = None  # the newest run
     numbers: tuple[NumbersFact, ...] = ()
     notes: tuple[str, ...] = ()  # what could not be read, or is worth a warning

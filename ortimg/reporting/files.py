@@ -11,11 +11,13 @@ import msgspec
 
 from ortimg.benching.judgement import judge, words
 from ortimg.core.model import Tier
-from ortimg.core.report_facts import BenchFact, BuildFact, NumbersFact, RunFact
+from ortimg.core.report_facts import BenchFact, BuildFact, FactoryFact, NumbersFact, RatioFact, RunFact
+from ortimg.core.report_words import amount
 from ortimg.errors import CheckFailed, ConfigError
 from ortimg.verify.report import Report, parse_report
 
 FOLDERS = ("bench/results", "docs/gpu-runs")  # of a project: read without being asked
+_FACTORY = "ortimg-bench-1"  # the schema that `make bench` writes
 _LARGEST = 20_000_000  # bytes
 _MOST_NUMBERS = 300  # of one file
 _BENCH_HINT = "Name files that `ortimg bench --json` or `ortimg verify --tier run --json` printed."
@@ -27,6 +29,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
 
     benches: tuple[BenchFact, ...] = ()
     runs: tuple[RunFact, ...] = ()
+    factory: FactoryFact | None = None  # the newest run of `make bench`
     numbers: tuple[NumbersFact, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -38,6 +41,7 @@ def read_measurements(root: Path, named: Sequence[Path]) -> Measurements:
     """
     benches: list[BenchFact] = []
     runs: list[RunFact] = []
+    factories: list[FactoryFact] = []
     numbers: list[NumbersFact] = []
     problems: list[str] = []
     files = [(path, str(path), True) for path in named]
@@ -58,10 +62,16 @@ def read_measurements(root: Path, named: Sequence[Path]) -> Measurements:
             benches.append(fact)
         elif isinstance(fact, RunFact):
             runs.append(fact)
+        elif isinstance(fact, FactoryFact):
+            factories.append(fact)
         elif fact is not None:
             numbers.append(fact)
     return Measurements(
-        benches=tuple(benches), runs=tuple(runs), numbers=tuple(numbers), problems=tuple(problems)
+        benches=tuple(benches),
+        runs=tuple(runs),
+        factory=_newest(factories),
+        numbers=tuple(numbers),
+        problems=tuple(problems),
     )
 
 
@@ -85,6 +95,30 @@ def read_builds(paths: Sequence[Path]) -> dict[str, BuildFact]:
                 origins={part: origin for part, origin in row.origins.items() if origin},
             )
     return found
+
+
+def _newest(runs: Sequence[FactoryFact]) -> FactoryFact | None:
+    """The last one; of the others only where they are. Numbers of several runs are not held together."""
+    if not runs:
+        return None
+    *earlier, last = sorted(runs, key=lambda run: run.date)
+    return msgspec.structs.replace(last, earlier=tuple(run.source for run in earlier))
+
+
+class _Machine(msgspec.Struct, frozen=True):
+    cpu: str
+    cores: int
+    memory: int
+    disk_write: int
+
+
+class _Factory(msgspec.Struct, frozen=True):
+    """What is read of a file that `make bench` wrote."""
+
+    date: str
+    cells: tuple[str, ...]
+    machine: _Machine
+    ratios: tuple[RatioFact, ...]
 
 
 class _BuiltCell(msgspec.Struct, frozen=True):
@@ -116,7 +150,7 @@ def _json(path: Path, name: str, hint: str) -> Any:
 
 def _measurement(
     data: Any, name: str, shown: str, *, only_reports: bool
-) -> BenchFact | RunFact | NumbersFact | None:
+) -> BenchFact | RunFact | FactoryFact | NumbersFact | None:
     """What the file holds; None: a report that measured nothing. Raises ConfigError."""
     if isinstance(data, dict) and "findings" in data:
         try:
@@ -126,10 +160,30 @@ def _measurement(
         return _of_report(report, name, shown, only_reports)
     if only_reports:
         raise ConfigError(f"{name} holds no measurement", hint=_BENCH_HINT)
+    if isinstance(data, dict) and data.get("schema") == _FACTORY:
+        return _factory(data, name, shown)
     rows = [*_leaves(data, "")]
     if (more := len(rows) - _MOST_NUMBERS) > 0:
         rows = [*rows[:_MOST_NUMBERS], ("not shown", f"{more:,} more values of the file")]
     return NumbersFact(source=shown, rows=tuple(rows)) if rows else None
+
+
+def _factory(data: Any, name: str, shown: str) -> FactoryFact:
+    try:
+        run = msgspec.convert(data, _Factory)
+    except msgspec.ValidationError as error:
+        raise ConfigError(
+            f"{name} is no run of make bench: {error}", hint="Run `make bench` again."
+        ) from None
+    machine = run.machine
+    return FactoryFact(
+        source=shown,
+        date=run.date,
+        cells=run.cells,
+        machine=f"{machine.cores} cores of {machine.cpu}, {amount(machine.memory)} of memory,"
+        f" {amount(machine.disk_write)} a second to the disk",
+        ratios=run.ratios,
+    )
 
 
 def _of_report(report: Report, name: str, shown: str, asked: bool) -> BenchFact | RunFact | None:

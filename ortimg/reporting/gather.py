@@ -60,6 +60,7 @@ def gather(
         inputs=input_facts(cells, lock, Cache.default()),
         benches=measured.benches,
         runs=measured.runs,
+        factory=measured.factory,
         numbers=measured.numbers,
         notes=(*records.problems, *measured.problems, *_warnings(project_warnings(project, cells))),
     )
