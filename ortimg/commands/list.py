@@ -41,7 +41,7 @@ SCHEMA = 1  # version of the JSON; more keys may come, none goes
     metavar="REPOSITORY",
     is_flag=False,
     flag_value="registry",
-    help="Show what a repository lacks or has with other content. Without a name: images.yaml's own.",
+    help="Show what `build --changed-since` the same repository would build. [default: images.yaml's own]",
 )
 @shard_option
 @click.option(
@@ -104,6 +104,8 @@ def _stale(project: Project, cells: Sequence[Cell], text: str, as_json: bool) ->
             click.echo(f"{row.cell.identifier:{width}}  {row.stale}")
     stale = sum(row.stale is not None for row in rows)
     click.echo(f"{stale} stale, {len(rows) - stale} up to date", err=True)
+    if stale:
+        click.echo(f"Next: `ortimg build --changed-since {text}`, then `ortimg push`.", err=True)
 
 
 def as_data(

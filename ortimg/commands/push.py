@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
-from ortimg.errors import ConfigError, ExitCode
+from ortimg.errors import ConfigError, ExitCode, OrtimgError
 from ortimg.helping import Guide, Verb
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project
+
+# What says how images are pushed: of no use where none is.
+_ONLY_WITH_IMAGES = ("no_aliases", "sboms", "force", "compression", "digests", "available")
 
 
 @click.command(
@@ -125,8 +130,12 @@ def push(
             f"--digests {quote(str(digests))} does not end in .json",
             hint="The same as text goes beside it, with .txt in its place.",
         )
-    if aliases_only and (no_aliases or sboms):
-        other = "--no-aliases" if no_aliases else "--sbom"
+    if not (folder := (project.root / digests).parent).is_dir():
+        raise ConfigError(
+            f"--digests {quote(str(digests))}: there is no folder {folder}",
+            hint="Make it first, or name another place.",
+        )
+    if aliases_only and (other := _given(_ONLY_WITH_IMAGES)):
         raise ConfigError(
             f"--aliases-only and {other} are two different wishes",
             hint="--aliases-only pushes no image: leave out one of the two.",
@@ -148,14 +157,29 @@ def push(
     report = run.push(project, cells, wish, prefixes=prefixes, plain_http=plain_http, retries=retries)
     click.echo(json.dumps(report.as_data()) if as_json else summary(report).rstrip("\n"))
     run.write_digests(project, report, digests)
-    if sboms and report.exit_code is ExitCode.DONE:
+    if sboms and report.exit_code is not ExitCode.INTERRUPTED:
         from ortimg.sbom.attach import attach_sboms
         from ortimg.sbom.documents import Format
 
         formats = [Format(name) for name in dict.fromkeys(sboms)]
-        found = attach_sboms(project, cells, report, formats, plain_http=plain_http, retries=retries)
-        click.echo(f"{len(found)} bill{'s' if len(found) != 1 else ''} of materials attached", err=True)
+        try:
+            found = attach_sboms(project, cells, report, formats, plain_http=plain_http, retries=retries)
+            click.echo(f"{len(found)} bill{'s' if len(found) != 1 else ''} of materials attached", err=True)
+        except OrtimgError as error:
+            if report.exit_code is ExitCode.DONE:
+                raise
+            # how it ends is for the push to say
+            click.echo(f"not every bill of materials was attached: {error}", err=True)
     if report.exit_code is ExitCode.INTERRUPTED:
         click.echo("interrupted", err=True)
     if report.exit_code is not ExitCode.DONE:
         sys.exit(report.exit_code)
+
+
+def _given(names: Sequence[str]) -> str | None:
+    """The first of these options that stands in the command line, as it is written there."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        if option.name in names and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            return option.opts[0]
+    return None

@@ -80,6 +80,12 @@ def test_only_what_the_registry_lacks_is_stale(real: Registry, project: Path) ->
     assert rows == {IDENTIFIER: None, OTHER: "made of other inputs, or of another text"}
     none = ortimg("list", "--stale", f"{real.host}/changed/none", cwd=project)
     assert none.stdout.count("the registry does not have it") == 2
+    assert none.stderr.splitlines() == [
+        "2 stale, 0 up to date",
+        f"Next: `ortimg build --changed-since {real.host}/changed/none`, then `ortimg push`.",
+    ]
+    whole = ortimg("list", IDENTIFIER, "--stale", name, cwd=project)
+    assert whole.stderr.splitlines() == ["0 stale, 1 up to date"]
 
     # A build of what is there builds nothing, and needs no engine for it.
     built = ortimg("build", IDENTIFIER, "--changed-since", name, "--json", cwd=project)

@@ -13,7 +13,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from real import ROOT, RealCell, ortimg
-from registries import registry, repository
+from registries import proxy, registry, repository
 
 from ortimg.engine.client import Engine
 from ortimg.project import load_project
@@ -150,6 +150,34 @@ def test_pushed_with_the_image(project: Path, environment: dict[str, str], tmp_p
         assert "application/spdx+json" in rows
         # One line a digest, as `cosign sign` takes them.
         assert (project / "digests.txt").read_text() == f"{place.host}/team/{REPOSITORY}@{digest}\n"
+
+
+def test_what_was_pushed_has_its_bill_though_another_cell_failed(
+    project: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    with registry(tmp_path / "registry") as place:
+        words = ["push", "--tier", "load", "--registry-prefix", place.host, "--sbom", "cyclonedx-json"]
+        done = ortimg(*words, cwd=project, env=environment)
+        assert done.returncode == 1  # a cell is not built
+        assert "1 pushed" in done.stdout
+        assert "1 bill of materials attached" in done.stderr
+        shop = repository(place.host, REPOSITORY)
+        (row,) = list_referrers(shop, shop.digest(CELL) or "")
+        assert row.artifact_type == "application/vnd.cyclonedx+json"
+
+
+def test_a_bill_that_cannot_be_attached_does_not_hide_what_failed_before(
+    project: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    with registry(tmp_path / "registry") as place, proxy(place.host) as front:
+        front.fail("PUT", "manifests/sha256", status=403)  # a referrer has no tag
+        words = ["push", "--tier", "load", "--registry-prefix", front.host, "--sbom", "cyclonedx-json"]
+        done = ortimg(*words, cwd=project, env=environment)
+        assert done.returncode == 1
+        assert "not every bill of materials was attached: " in done.stderr
+        alone = ortimg(words[0], CELL, *words[1:], cwd=project, env=environment)
+        assert alone.returncode == 3
+        assert "403 Forbidden" in alone.stderr
 
 
 @pytest.mark.parametrize(

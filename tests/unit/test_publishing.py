@@ -90,6 +90,11 @@ def test_no_registry_is_guessed(repository: str, prefixes: list[str], words: str
         (["--digests", "digests.txt"], "does not end in .json"),
         (["--aliases-only", "--no-aliases"], "--no-aliases are two different wishes"),
         (["--aliases-only", "--sbom", "spdx-json"], "--sbom are two different wishes"),
+        (["--aliases-only", "--force"], "--force are two different wishes"),
+        (["--aliases-only", "--compression", "built"], "--compression are two different wishes"),
+        (["--aliases-only", "--digests", "digests.json"], "--digests are two different wishes"),
+        (["--aliases-only", "--available"], "--available are two different wishes"),
+        (["--digests", "no/such/folder.json"], "there is no folder "),
     ],
 )
 def test_pushes_that_cannot_be_are_refused_before_anything_is_sent(
