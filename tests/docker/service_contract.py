@@ -83,26 +83,31 @@ class ServiceContract:
     ONNXRUNTIME = "1.23.2"  # version of the cell that the service stands on
 
     @pytest.fixture(scope="class")
-    def models(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    @classmethod
+    def models(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
         """A folder that any user can read."""
         folder = tmp_path_factory.mktemp("service") / "models"
         folder.mkdir(mode=0o755)
         return folder
 
     @pytest.fixture(scope="class")
-    def chain(self, models: Path) -> Path:
+    @classmethod
+    def chain(cls, models: Path) -> Path:
         return service_models.chain(models)
 
     @pytest.fixture(scope="class")
-    def loop(self, models: Path) -> Path:
+    @classmethod
+    def loop(cls, models: Path) -> Path:
         return service_models.loop(models)
 
     @pytest.fixture(scope="class")
-    def mixed(self, models: Path) -> Path:
+    @classmethod
+    def mixed(cls, models: Path) -> Path:
         return service_models.mixed(models)
 
     @pytest.fixture(scope="class")
-    def service(self, image: str, chain: Path) -> Iterator[Service]:
+    @classmethod
+    def service(cls, image: str, chain: Path) -> Iterator[Service]:
         """One that is ready, on the CPU."""
         with serving(image, chain, MAX_BODY_MB=1, WARMUP_SHAPES=f"x=2x{SIZE}") as started:
             yield started.until_ready()

@@ -234,7 +234,7 @@ class TestContract(ServiceContract):
         words = ("run", "--rm", "--network=none", *volume, "--entrypoint=sh", image, "-ec", script)
         assert docker(*words) == "/var/cache/cuda/it"
 
-    def test_it_is_linked_to_the_cell_s_libraries_and_hardened(self, image: str) -> None:
+    def test_it_is_linked_to_the_cell_s_own_onnx_runtime_and_to_no_boost(self, image: str) -> None:
         linked = docker("run", "--rm", "--network=none", "--entrypoint=ldd", image, BINARY)
         assert "not found" not in linked
         found = re.search(r"libonnxruntime\.so\.1 => (\S+)", linked)

@@ -67,11 +67,15 @@ net::awaitable<void> Server::accept() {
 }
 
 net::awaitable<void> Server::talk(tcp::socket socket) {
-    ++connections_;
-    socket.set_option(tcp::no_delay(true));
+    struct Counted {
+        int &count;
+        explicit Counted(int &of) : count(++of) {}
+        ~Counted() { --count; }
+    } counted(connections_);
+    boost::system::error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
     Connection connection(std::move(socket), service_, workers_, settings_.max_body);
     co_await connection.run();
-    --connections_;
 }
 
 net::awaitable<void> Server::end_on_signal() {

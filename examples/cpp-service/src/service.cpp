@@ -25,7 +25,6 @@ Answer refusal(unsigned status, std::string_view error) {
 Service::Service(const Settings &settings) : settings_(settings), gate_(settings.workers + settings.queue) {}
 
 void Service::load() {
-    is_loading_ = true;
     try {
         model_ = std::make_unique<Model>(settings_);
     } catch (...) {

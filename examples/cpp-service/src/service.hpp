@@ -53,7 +53,7 @@ class Service {
 
     const Settings &settings_;
     std::atomic<State> state_{State::loading};
-    std::atomic<bool> is_loading_{false};
+    std::atomic<bool> is_loading_{true};
     std::unique_ptr<Model> model_;  // written once, before the state says so
     Metrics metrics_;
     Gate gate_;
