@@ -75,7 +75,7 @@ def _prepare(options: argparse.Namespace) -> None:
     if options.again or state.read("cells", list[str]) != cells:
         state.clear()
     state.keep("cells", cells)
-    if "naive" in options.parts:
+    if {"naive", "classic"} & set(options.parts):
         fetch_root(_CACHE)
 
 
@@ -101,7 +101,7 @@ def _measure(options: argparse.Namespace) -> None:
     try:
         run = Run(
             work=work, state=State(_CACHE / "state"), inputs=choose(options.cells, Cache.default()),
-            fetch_root=fetch_root(_CACHE) if "naive" in options.parts else None,
+            fetch_root=fetch_root(_CACHE) if {"naive", "classic"} & set(options.parts) else None,
         )  # fmt: skip
         run.all(options.parts)
     finally:

@@ -26,6 +26,7 @@ from bench.serving import serving
 REPOSITORY = "bench/naive"
 _FETCH = "bench/fetch:1"
 _NAME = re.compile(r"#(\d+) \[([^]]*\d+/\d+)\] (.*)")
+_NAME_LENGTH = 80  # enough to tell the steps apart
 _DONE = re.compile(r"#(\d+) DONE ([\d.]+)s")
 
 
@@ -41,9 +42,11 @@ class NaiveCell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def naive_engine(folder: Path, inputs: Sequence[Inputs], fetch_root: Path) -> Iterator[Engine]:
+def naive_engine(
+    folder: Path, inputs: Sequence[Inputs], fetch_root: Path, *, containerd_store: bool = True
+) -> Iterator[Engine]:
     """An engine that holds the bases of `inputs` and the image of the first stage."""
-    with engine(folder) as own:
+    with engine(folder, containerd_store=containerd_store) as own:
         roots = {_base(have): have.base.path for have in inputs}
         for image, root in {_FETCH: fetch_root, **roots}.items():
             context = folder / "base"
@@ -97,7 +100,7 @@ def read_steps(progress: str) -> tuple[dict[str, float], float]:
     export = 0.0
     for line in progress.splitlines():
         if named := _NAME.match(line):
-            names.setdefault(named[1], f"{named[2]} {named[3]}")
+            names.setdefault(named[1], " ".join(f"{named[2]} {named[3]}".split())[:_NAME_LENGTH])
         elif line.endswith("exporting to image"):
             names.setdefault(line.split()[0].lstrip("#"), "")
         elif (done := _DONE.match(line)) and done[1] in names:

@@ -23,7 +23,7 @@ from ortimg.errors import EnvironmentFault
 from ortimg.inputs.cache import Cache
 from ortimg.verify.binary import get_verifier
 
-PARTS = ("planning", "ours", "second", "limit", "pull", "naive")
+PARTS = ("planning", "ours", "second", "limit", "pull", "naive", "classic")
 # Parts that want the engine and the registry of our side as its build left them.
 _SHARED = ("second", "limit", "pull")
 PACKINGS = ("built", "zstd", "gzip")
@@ -49,6 +49,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         self._ours(parts)
         if "naive" in parts:
             self._naive()
+        if "classic" in parts:
+            self.state.once("classic", NaiveCell, self._classic)
 
     def _ours(self, parts: Sequence[str]) -> None:
         names = {"second": ["second"], "limit": ["limit"], "pull": [f"pull-{kind}" for kind in PACKINGS]}
@@ -93,6 +95,16 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
             for number, have in enumerate(todo, 1):
                 _say(f"naive: {have.cell.identifier}, {number} of {len(todo)}")
                 self.state.keep(_file(have), naive.run(own, have, self.work / "cell"))
+
+    def _classic(self) -> NaiveCell:
+        """One cell of the naive side in an engine with its older store, which packs when it pushes."""
+        assert self.fetch_root is not None
+        have = self.inputs[0]
+        _say(f"classic: {have.cell.identifier} in the engine's older store")
+        with naive.naive_engine(
+            self.work / "classic", [have], self.fetch_root, containerd_store=False
+        ) as own:
+            return naive.run(own, have, self.work / "cell")
 
 
 def naive_cells(state: State, inputs: Sequence[Inputs]) -> list[tuple[Inputs, NaiveCell]]:

@@ -14,7 +14,7 @@ from bench import RESULTS, ROOT, nvidia
 from bench.inputs import Inputs, choose
 from bench.limit import Limit
 from bench.machine import Machine
-from bench.naive import spared
+from bench.naive import NaiveCell, spared
 from bench.ours import Ours
 from bench.parts import PACKINGS, naive_cells
 from bench.planning import Planning
@@ -96,6 +96,7 @@ def _measured(state: State, inputs: Sequence[Inputs], parts: Sequence[str]) -> M
         pulls={kind: pull for kind, pull in pulls.items() if pull is not None},
         naive={have.cell.identifier: cell for have, cell in naive},
         spared=round(spared(naive), 2) if naive else None,
+        classic=state.read("classic", NaiveCell) if of("classic") else None,
         nvidia=nvidia.read(),
     )
 

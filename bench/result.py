@@ -45,6 +45,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     pulls: dict[str, Pull] = {}  # by packing: built (zstd 3), zstd (9, long), gzip
     naive: dict[str, NaiveCell] = {}  # by cell
     spared: float | None = None  # seconds that a kept builder cache would have spared the naive side
+    classic: NaiveCell | None = None  # the first cell of the naive side, in the engine's older store
     nvidia: NvidiaSet | None = None
 
 
@@ -84,6 +85,8 @@ def ratios(found: Measured) -> tuple[Ratio, ...]:
     rows: list[Ratio] = []
     if found.ours and found.naive:
         rows += _naive(found.ours, found.naive, found.spared or 0.0)
+    if found.classic and found.naive:
+        rows.append(_classic(found.classic, next(iter(found.naive.values()))))
     if found.nvidia and found.ours and found.limit:
         rows += _nvidia(found.nvidia, found.ours, found.limit)
     if found.ours and found.limit:
@@ -130,6 +133,14 @@ def _naive(ours: Ours, naive: Mapping[str, NaiveCell], spared: float) -> Iterato
         other = statistics.median_low([theirs for _, theirs in found])
         title = "bytes pulled for the same image on the other Debian"
         yield _at_most("second-image", title, one, other, "bytes", 0.02)
+
+
+def _classic(classic: NaiveCell, naive: NaiveCell) -> Ratio:
+    """Whether the store that the naive side was measured with made it slow."""
+    timings = (classic.build, classic.push, naive.build, naive.push)
+    first, second = sum(row.seconds for row in timings[:2]), sum(row.seconds for row in timings[2:])
+    title = "the first naive cell in the engine's older store, against its containerd store"
+    return _at_most("classic", title, first, second, "s", None, _noisy(*timings))
 
 
 def _nvidia(nvidia: NvidiaSet, ours: Ours, limit: Limit) -> Iterator[Ratio]:

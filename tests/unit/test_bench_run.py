@@ -78,8 +78,8 @@ def measured() -> Measured:
     pull = Pull(packed_bytes=900, pull=timing(30), load=timing(1), second_bytes=20, second=timing(2))
     slow = msgspec.structs.replace(pull, pull=timing(60))
     return Measured(
-        ours=ours(), limit=limit(), naive={ONE: naive(ONE), TWO: naive(TWO)}, spared=20.0, nvidia=nvidia_set(),
-        pulls={"built": pull, "gzip": slow},
+        ours=ours(), limit=limit(), naive={ONE: naive(ONE), TWO: naive(TWO)}, spared=20.0,
+        nvidia=nvidia_set(), pulls={"built": pull, "gzip": slow},
     )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def test_libraries_of_cuda_13_lie_in_one_folder() -> None:
 
 def test_seconds_of_steps_are_read_from_the_builders_progress() -> None:
     progress = (
-        "#1 [internal] load build definition\n#1 DONE 0.1s\n#6 [fetch 3/3] RUN pip install x\n#6 0.5 Looking\n"
+        "#1 [internal] load build definition\n#1 DONE 0.1s\n#6 [fetch 3/3] RUN pip install x\n#6 0.5 x\n"
         "#6 DONE 31.4s\n#8 [stage-1 2/3] COPY --from=fetch /opt/x /opt/x\n#8 DONE 4.0s\n"
         "#9 exporting to image\n#9 exporting layers 80.1s done\n#9 DONE 95.0s\n"
     )
@@ -156,6 +156,12 @@ def test_nvidias_side_is_the_same_image_with_nvidias_packages_for_the_cuda_layer
     found = {row.name: row for row in ratios(measured())}
     assert (found["nvidia-raw"].ours, found["nvidia-raw"].against) == (2320, 400 + 120 + 3500)
     assert (found["nvidia-packed"].ours, found["nvidia-packed"].against) == (830, 130 + 2000)
+
+
+def test_the_older_store_is_held_against_the_same_cell_in_the_other() -> None:
+    classic = msgspec.structs.replace(naive(ONE), build=timing(100))
+    found = ratios(msgspec.structs.replace(measured(), classic=classic))
+    assert next(row for row in found if row.name == "classic").value == 0.5
 
 
 def test_a_part_that_was_not_measured_gives_no_ratio() -> None:

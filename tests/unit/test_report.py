@@ -43,8 +43,8 @@ from ortimg.core.fit_rules import Host
 from ortimg.core.gpu import Capability
 from ortimg.core.gpu_names import Gpu
 from ortimg.core.report import report_page
-from ortimg.core.report_bench import plot
-from ortimg.core.report_facts import BenchFact, ReportFacts
+from ortimg.core.report_bench import factory_plot, plot
+from ortimg.core.report_facts import BenchFact, FactoryFact, RatioFact, ReportFacts
 from ortimg.core.report_layers import WIDTH, layer_picture
 from ortimg.core.report_words import age, amount
 from ortimg.reporting.engine import read_origins, read_time, unit_name
@@ -346,6 +346,33 @@ def test_bars_of_one_shape_have_one_scale_from_zero_on() -> None:
     ]
 
 
+def factory(**facts: object) -> FactoryFact:
+    rows = (
+        RatioFact(title="build and push", ours=100.0, against=500.0, unit="s", value=5.0, of="against / ours",
+                  goal=4.0, met=True),
+        RatioFact(title="the limit", ours=90.0, against=60.0, unit="s", value=1.5, of="ours / against",
+                  goal=1.3, met=False, noisy=True),
+        RatioFact(title="pushed", ours=2.0e9, against=8.0e9, unit="bytes", value=0.25, of="ours / against"),
+    )  # fmt: skip
+    told = {"source": "bench/results/x.json", "date": "2026-12-01T16:00:00Z", "cells": (ONE, TWO)}
+    return FactoryFact(**(told | {"machine": "2 cores", "ratios": rows} | facts))  # type: ignore[arg-type]
+
+
+def test_bars_of_the_factory_are_parts_of_what_they_are_held_against() -> None:
+    times, limit, bytes_ = factory_plot(factory()).rows
+    assert (times.bar, times.full, times.mark, times.kind) == (200.0, 1000.0, 250.0, "met")
+    assert (times.ours, times.against, times.ratio, times.goal) == (
+        "100 s",
+        "500 s",
+        "5.0 times",
+        "≥ 4 times",
+    )
+    assert (limit.bar, limit.full, limit.mark, limit.kind) == (1000.0, 666.7, 866.7, "missed")
+    assert limit.noisy
+    assert (bytes_.ours, bytes_.against, bytes_.ratio, bytes_.goal) == ("2.00 GB", "8.00 GB", "0.25", "-")
+    assert bytes_.mark is None
+
+
 # the command
 
 
@@ -407,6 +434,26 @@ def test_measurements_are_found_and_named_ones_come_first(project: Path) -> None
     assert "from mine.json" in text
     assert str(project) not in done.stdout
     assert "ignored: bench/results/cut.json is no JSON" in done.stderr
+
+
+def test_the_newest_run_of_the_bench_is_shown_and_earlier_ones_are_named(project: Path) -> None:
+    folder = project / "bench" / "results"
+    folder.mkdir(parents=True)
+    machine = {"cpu": "A CPU", "cores": 2, "memory": 24_000_000_000, "disk_write": 500_000_000, "more": 1}
+    for day, seconds in (("2026-11-30", 111.0), ("2026-12-01", 222.0)):
+        ratio = {"title": "build <all>", "ours": seconds, "against": 888.0, "unit": "s", "value": 4.0,
+                 "of": "against / ours", "goal": 4.0, "met": True, "name": "wall"}  # fmt: skip
+        run = {"schema": "ortimg-bench-1", "date": f"{day}T16:00:00Z", "cells": [ONE], "machine": machine}
+        (folder / f"{day}.json").write_text(json.dumps(run | {"ratios": [ratio], "measured": {}}))
+    (folder / "2026-11-29.json").write_text('{"schema": "ortimg-bench-1"}')
+    done = report(project, "-o", "-", "--no-engine")
+    text = words(by_id(tree(done.stdout)[0], "bench"))
+    assert "222 s" in text
+    assert "111 s" not in text
+    assert "2 cores of A CPU, 24.0 GB of memory, 500 MB a second to the disk" in text
+    assert "from bench/results/2026-12-01.json; earlier: bench/results/2026-11-30.json" in text
+    assert "build <all>" in text
+    assert "ignored: bench/results/2026-11-29.json is no run of make bench" in done.stderr
 
 
 def test_a_long_file_of_numbers_says_what_is_left_out(project: Path) -> None:
