@@ -30,14 +30,18 @@ _NUMBERS = itertools.count()
 Array = np.ndarray[Any, Any]
 
 
-def build_from_clone(folder: str, reference: str, clone: Path, *arguments: str) -> None:
-    """`docker build` of examples/`folder` in a fresh clone of the repository, as a reader does it."""
+def build_from_clone(
+    folder: str, reference: str, clone: Path, *arguments: str, network: str = "host"
+) -> None:
+    """`docker build` of examples/`folder` in a fresh clone of the repository, as a reader does it.
+
+    `network`: the one that packages come through; this machine's own may reach more than the engine's.
+    """
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-    # --network=host: the packages come through this machine's own network
     docker(
         "build",
         "--quiet",
-        "--network=host",
+        f"--network={network}",
         f"--tag={reference}",
         *arguments,
         str(clone / "examples" / folder),

@@ -37,7 +37,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Built upon the two cells, from a clone."""
     done = ortimg("build", RUNTIME, f"{RUNTIME}-devel")
     assert done.returncode == 0, done.stdout + done.stderr
-    build_from_clone("cpp-service", IMAGE, tmp_path_factory.mktemp("clone") / "ortimg")
+    # the network that its README's command has, so that what was built for either is there for the other
+    build_from_clone("cpp-service", IMAGE, tmp_path_factory.mktemp("clone") / "ortimg", network="default")
     yield IMAGE
     subprocess.run(["docker", "rmi", IMAGE], capture_output=True, check=False)
 
