@@ -135,8 +135,12 @@ def cli(ctx: click.Context, project: Path) -> None:
     ctx.obj = project
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
+_heard: list[int] = []  # signals, in the order in which they came
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
     """SIGTERM, which ends a CI job, ends a command as cleanly as Ctrl-C does."""
+    _heard.append(number)
     raise KeyboardInterrupt
 
 
@@ -206,9 +210,16 @@ def main() -> None:
     """Entry point of the `ortimg` command."""
     atexit.register(_deafen)
     signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where a job ignores it
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         cli(prog_name="ortimg")
     except KeyboardInterrupt:  # a second one, while the first was answered
+        sys.exit(ExitCode.INTERRUPTED)
+    except Exception:
+        if len(_heard) < 2:
+            raise
+        # The second one comes anywhere, inside a lock too: "release unlocked lock".
         sys.exit(ExitCode.INTERRUPTED)
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -152,6 +152,7 @@ class Fault:
     login: bool = False  # only requests with a log-in
     then: Callable[[], object] | None = None  # called when it was met
     seen: int = 0  # requests that met it
+    met: threading.Event = field(default_factory=threading.Event)  # set with the first of them
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -253,6 +254,7 @@ class Proxy(ThreadingHTTPServer):
                 met = fault.method == method and re.search(fault.path, path)
                 if met and fault.seen < fault.times and (login or not fault.login):
                     fault.seen += 1
+                    fault.met.set()
                     return fault
         return None
 
