@@ -37,6 +37,8 @@ from ortimg.inputs.fetch import Fetcher
 from ortimg.inputs.result import Fetched, Kind, Missing
 
 WAITING = 64  # threads that wait for inputs and units; they cost nothing
+# One compile makes both: asked for at once, they would take two turns for it, and heavier units would wait.
+AFTER = {Unit.STUB: Unit.VERIFIER}
 ARCHIVE_KINDS = {Unit.CUDA: Kind.CUDA, Unit.ORT: Kind.ORT, Unit.DEVEL: Kind.HEADERS}
 
 HeavyBuild = Callable[[Target, Callable[[str], None]], BuildOutcome]
@@ -168,7 +170,7 @@ class Factory:
         for name, unit in image.units.items():
             below = waits[BELOW[name]] if name in BELOW else None
             archive = partial(read, ARCHIVE_KINDS[name]) if name in ARCHIVE_KINDS else None
-            waits[name] = self._unit(unit, archive, below)
+            waits[name] = self._unit(unit, archive, below, waits.get(AFTER[name]) if name in AFTER else None)
         base = inputs[Kind.BASE]
         base_image = self._root("base-" + base.key, base, partial(read, Kind.BASE)) or self._with_packages(
             cell, base
@@ -240,9 +242,15 @@ class Factory:
     # what cells share
 
     def _unit(
-        self, unit: UnitImage, archive: Callable[[], Fetched] | None, below: Future[str] | None
+        self,
+        unit: UnitImage,
+        archive: Callable[[], Fetched] | None,
+        below: Future[str] | None,
+        after: Future[str] | None,
     ) -> Future[str]:
         def build() -> str:
+            if after is not None:
+                self._wait(after)
             if not self._store.has(unit.reference):
                 tools, read = self._tools(), archive() if archive else None
                 under = self._store.source(self._wait(below)) if below else None

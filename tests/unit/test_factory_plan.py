@@ -13,11 +13,12 @@ from rendered import SOURCES, one
 from wishes import cell as wish
 from wishes import images, planned
 
-from ortimg.core.content import Unit
+from ortimg.core.content import BELOW, Unit
 from ortimg.core.model import Cell, Origin
 from ortimg.engine.client import Sizes
 from ortimg.errors import ExitCode
 from ortimg.factory.asking import Ask, at_once
+from ortimg.factory.factory import AFTER
 from ortimg.factory.images import PREFIX, CellImage, Identities, cell_image, root_reference
 from ortimg.factory.result import CellResult, Outcome, exit_code
 from ortimg.factory.run import with_size
@@ -72,6 +73,12 @@ def test_names_of_units() -> None:
     }.items():
         assert re.fullmatch(re.escape(start) + "[a-z0-9.-]*-[0-9a-f]{16}", names[unit])
         assert names[unit].endswith(image(DEBIAN12).units[unit].content[:16])
+
+
+def test_what_waits_for_another_unit_comes_after_it() -> None:
+    order = [*image(DEBIAN12).units]
+    for later, first in {**AFTER, **{unit: below for unit, below in BELOW.items() if unit in order}}.items():
+        assert order.index(first) < order.index(later)
 
 
 def test_a_second_base_needs_no_unit_of_its_own() -> None:
