@@ -136,12 +136,17 @@ def registry(folder: Path) -> Iterator[Registry]:
 
 
 def call(command: Sequence[str], environment: dict[str, str]) -> str:
-    """What a program prints. Raises EnvironmentFault with its last words where it fails."""
+    """What a program prints on stdout. Raises EnvironmentFault with its last words where it fails."""
+    return call_both(command, environment)[0]
+
+
+def call_both(command: Sequence[str], environment: dict[str, str]) -> tuple[str, str]:
+    """What it prints on stdout, and on stderr."""
     done = subprocess.run(command, env=environment, text=True, check=False, capture_output=True)
     if done.returncode != 0:
         words = "\n".join(done.stderr.strip().splitlines()[-15:])
         raise EnvironmentFault(f"{' '.join(command[:4])} … ended with {done.returncode}: {words}")
-    return done.stdout
+    return done.stdout, done.stderr
 
 
 def free_port() -> int:

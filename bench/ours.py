@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 
 from bench import ROOT
-from bench.daemons import Engine, Registry, call, engine, registry
+from bench.daemons import Engine, Registry, call, call_both, engine, registry
 from bench.disk import DiskWatch, bytes_below
 from bench.manifests import layers_of
 from bench.noise import Stopwatch, Timing
@@ -28,6 +29,7 @@ class Ours(msgspec.Struct, frozen=True, kw_only=True):
 
     build: Timing
     parts: dict[str, float]  # seconds as `ortimg build --json` tells them
+    steps: dict[str, float]  # seconds of each unit, root and cell, as `ortimg build` tells them
     push: Timing
     stored: int  # bytes that the engine's disk holds when all is done: units and builder cache too
     peak: int  # bytes that the disk filled up by at the most, others' included
@@ -49,11 +51,18 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     def ortimg(self, *words: str) -> str:
         """What `ortimg` prints on stdout. Raises EnvironmentFault with its last words."""
-        return call([sys.executable, "-m", "ortimg", "-C", str(self.project), *words], self.environment())
+        return call(self.command(*words), self.environment())
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "ortimg", "-C", str(self.project), *words]
 
     def built(self, cells: Sequence[str]) -> dict[str, Any]:
-        """The report of `ortimg build`. Raises EnvironmentFault where a cell is not there afterwards."""
-        report: dict[str, Any] = json.loads(self.ortimg("build", *cells, "--json"))
+        """The report of `ortimg build`, with what it told meanwhile as "told".
+
+        Raises EnvironmentFault where a cell is not there afterwards.
+        """
+        printed, told = call_both(self.command("build", *cells, "--json"), self.environment())
+        report: dict[str, Any] = {**json.loads(printed), "told": told}
         lost = [row["identifier"] for row in report["cells"] if row["result"] not in ("built", "unchanged")]
         if lost:
             raise EnvironmentFault(f"not built: {', '.join(lost)}")
@@ -100,6 +109,7 @@ def run(own: Place, cells: Sequence[str]) -> Ours:
     return Ours(
         build=first.timing,
         parts=report["seconds"],
+        steps=read_steps(report["told"]),
         push=pushing.timing,
         stored=stored,
         peak=disk.peak,
@@ -107,6 +117,16 @@ def run(own: Place, cells: Sequence[str]) -> Ours:
         unchanged=unchanged.timing,
         label=label.timing,
     )
+
+
+def read_steps(told: str) -> dict[str, float]:
+    """Seconds of what was built, without the hashes in its names.
+
+    >>> read_steps("cuda:11.8-cudnn8-590fd6fcbd75f988: built in 51.4 s\nx: storing\n")
+    {'cuda:11.8-cudnn8': 51.4}
+    """
+    found = re.findall(r"^(\S+?)(?:[-:][0-9a-f]{16})?: built in ([\d.]+) s$", told, re.MULTILINE)
+    return {name: float(seconds) for name, seconds in found}
 
 
 def change_label(project: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -63,6 +64,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
             # Seconds of an earlier run stay; this engine is empty all the same.
             found = ours.run(own, self.cells)
             self.state.once("ours", Ours, lambda: found)
+            # What the builder told, step by step, to see where the time went; the next run replaces it.
+            shutil.rmtree(self.work.parent / "logs", ignore_errors=True)
+            shutil.copytree(own.cache / "logs", self.work.parent / "logs")
             if "second" in open_:
                 _say("second: another repository of the same registry")
                 self.state.once("second", Second, lambda: pushing.run(own, self.cells[0]))

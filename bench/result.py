@@ -184,7 +184,7 @@ def _planning(found: Planning) -> Iterator[Ratio]:
     noisy = _noisy(found.timing)
     for name, title, seconds, limit in (
         ("start", "`ortimg list` beyond the bare interpreter, against 0.25 s", found.list - found.bare, 0.25),
-        ("plan", "planning 10,000 cells, against 0.25 s", found.plan, 0.25),
+        ("plan", "planning 10,000 cells, against 1 s", found.plan, 1.0),
         ("render", "rendering 1,000 cells, against 0.5 s", found.render, 0.5),
     ):
         yield _at_most(name, title, round(seconds, 4), limit, "s", 1.0, noisy)

@@ -16,6 +16,7 @@ from bench.naive import NaiveCell, read_steps
 from bench.noise import Stopwatch, Timing
 from bench.nvidia import NvidiaSet, Package
 from bench.ours import Ours
+from bench.ours import read_steps as built_steps
 from bench.planning import COMBINATIONS, large_config
 from bench.plot import write_plot
 from bench.pulling import Pull
@@ -41,7 +42,7 @@ def timing(seconds: float, foreign: float | None = 0.01) -> Timing:
 
 def ours() -> Ours:
     return Ours(
-        build=timing(100), parts={"wall": 100.0}, push=timing(20), stored=25, peak=30,
+        build=timing(100), parts={"wall": 100.0}, steps={}, push=timing(20), stored=25, peak=30,
         layers={ONE: {"cuda": 700, "ort": 100, "d12": 30}, TWO: {"cuda": 700, "ort": 100, "d13": 20}},
         unchanged=timing(1), label=timing(5),
     )  # fmt: skip
@@ -131,6 +132,16 @@ def test_seconds_of_steps_are_read_from_the_builders_progress() -> None:
         "stage-1 2/3 COPY --from=fetch /opt/x /opt/x": 4.0,
     }
     assert export == 95.0
+
+
+def test_seconds_of_units_are_read_from_what_a_build_tells() -> None:
+    told = (
+        "cuda:11.8-cudnn8-590fd6fcbd75f988: started\n"
+        "cuda:11.8-cudnn8-590fd6fcbd75f988: built in 51.4 s\n"
+        "tools:1ec35f08a2c1d0fa: built in 9.0 s\n"
+        "1.16.2-cuda11.8-cudnn8-debian12: built in 8.1 s\n"
+    )
+    assert built_steps(told) == {"cuda:11.8-cudnn8": 51.4, "tools": 9.0, ONE: 8.1}
 
 
 # ratios
