@@ -2,25 +2,29 @@
 # Puts load on a service that runs, and says what came of it: load.sh URL BODY [SECONDS [CONNECTIONS…]]
 #   examples/load.sh http://127.0.0.1:8080 body.json 10 1 4 16
 # BODY: file with the JSON of one request. Each connection sends its next request when the last one is answered.
-# Text goes to stderr, JSON to stdout. Needs vegeta (https://github.com/tsenart/vegeta): `scripts/go-tools.sh vegeta`
-# builds it; $VEGETA names another one. Exit 1: an answer was not 200.
+# Text goes to stderr, JSON to stdout. The tool is vegeta (https://github.com/tsenart/vegeta): $VEGETA, or the one on
+# PATH, or scripts/go-tools.sh builds it, once. Exit 1: an answer was not 200.
 set -euo pipefail
 
 if (($# < 2)); then
-    sed -n '2,4s/^# \?//p' "$0" >&2
+    echo "usage: load.sh http://HOST:PORT BODY [SECONDS [CONNECTIONS…]]" >&2
     exit 2
 fi
 url=${1%/} body=$2 seconds=${3:-10}
 shift $(($# < 3 ? $# : 3))
 connections=("$@")
 ((${#connections[@]})) || connections=(1 4 16)
-vegeta=${VEGETA:-$(command -v vegeta || echo "${ORTIMG_TOOLS:-$HOME/.cache/ortimg-tools}/bin/vegeta")}
-[[ -x $vegeta ]] || { echo "error: vegeta is not there: run scripts/go-tools.sh vegeta" >&2; exit 3; }
+[[ $url =~ ^http://[^/:]+:[0-9]+$ ]] || { echo "error: $url is not of the form http://HOST:PORT" >&2; exit 2; }
 [[ -f $body ]] || { echo "error: there is no file $body" >&2; exit 2; }
+vegeta=${VEGETA:-$(command -v vegeta || true)}
+if [[ -z $vegeta ]]; then
+    "$(dirname "$0")/../scripts/go-tools.sh" vegeta
+    vegeta=${ORTIMG_TOOLS:-$HOME/.cache/ortimg-tools}/bin/vegeta
+fi
 
 get() { # get PATH: the body of the answer, by bash alone
     local host=${url#http://}
-    exec 3<>"/dev/tcp/${host%:*}/${host##*:}"
+    exec 3<>"/dev/tcp/${host%:*}/${host##*:}" || exit 3 # bash has said why
     printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3
     sed '1,/^\r*$/d' <&3
     exec 3>&-
@@ -47,7 +51,7 @@ for number in "${connections[@]}"; do
     attack "$number" "$seconds" >"$work/results"
     read -r sum_after count_after < <(sum_and_count)
     model=$(awk -v s="$sum" -v t="$sum_after" -v c="$count" -v d="$count_after" \
-        'BEGIN { printf "%.6f", d > c ? (t - s) / (d - c) : 0 }')
+        'BEGIN { printf "%.6f", (d > c) ? (t - s) / (d - c) : 0 }')
     report=$("$vegeta" report -type=json "$work/results")
     printf '%s{"connections":%d,"inference_seconds":%s,"report":%s}' "$separator" "$number" "$model" "$report"
     {
