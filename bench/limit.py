@@ -44,7 +44,7 @@ def run(own: Place, inputs: Sequence[Inputs], folder: Path) -> Limit:
     """Raises EnvironmentFault where the engine's layers cannot be read as files."""
     folder.mkdir()
     files = {file.sha256: file for have in inputs for file in have.files}
-    layers = _layers(own, [have.cell.identifier for have in inputs])
+    layers = layers_of_engine(own, [have.cell.identifier for have in inputs])
     copy = write = compress = 0.0
     packed_bytes = 0
     raw_layers: dict[str, int] = {}
@@ -84,7 +84,7 @@ def run(own: Place, inputs: Sequence[Inputs], folder: Path) -> Limit:
     )
 
 
-def _layers(own: Place, cells: Sequence[str]) -> dict[str, Path]:
+def layers_of_engine(own: Place, cells: Sequence[str]) -> dict[str, Path]:
     """Files of the cells' distinct layers, packed with zstd, in the engine's store."""
     store = ContentStore(own.engine.data / "containerd/daemon/io.containerd.content.v1.content")
     found: dict[str, Path] = {}

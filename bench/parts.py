@@ -6,16 +6,18 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from bench import limit, machine, naive, ours, planning, pulling, pushing
+from bench import limit, machine, naive, ours, packing, planning, pulling, pushing
 from bench.inputs import Inputs
 from bench.limit import Limit
 from bench.machine import Machine
 from bench.naive import NaiveCell
 from bench.ours import Ours
+from bench.packing import Packing
 from bench.planning import Planning
 from bench.pulling import Pull
 from bench.pushing import Second
@@ -24,9 +26,9 @@ from ortimg.errors import EnvironmentFault
 from ortimg.inputs.cache import Cache
 from ortimg.verify.binary import get_verifier
 
-PARTS = ("planning", "ours", "second", "limit", "pull", "naive", "classic")
+PARTS = ("planning", "ours", "second", "limit", "packing", "pull", "naive", "classic")
 # Parts that want the engine and the registry of our side as its build left them.
-_SHARED = ("second", "limit", "pull")
+_SHARED = ("second", "limit", "packing", "pull")
 PACKINGS = ("built", "zstd", "gzip")
 
 
@@ -54,7 +56,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
             self.state.once("classic", NaiveCell, self._classic)
 
     def _ours(self, parts: Sequence[str]) -> None:
-        names = {"second": ["second"], "limit": ["limit"], "pull": [f"pull-{kind}" for kind in PACKINGS]}
+        names = {part: [part] for part in _SHARED} | {"pull": [f"pull-{kind}" for kind in PACKINGS]}
         open_ = [part for part in _SHARED if part in parts and not all(map(self.state.has, names[part]))]
         if not open_ and ("ours" not in parts or self.state.has("ours")):
             return
@@ -73,6 +75,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
             if "limit" in open_:
                 _say("limit: copy, write, compress")
                 self.state.once("limit", Limit, lambda: limit.run(own, self.inputs, self.work / "limit"))
+            if "packing" in open_:
+                _say("packing: one heavy layer in several ways")
+                self.state.once(
+                    "packing", Packing, lambda: packing.run(own, self.cells, self.work / "packing")
+                )
             if "pull" in open_:
                 self._pulls(own)
 
@@ -81,14 +88,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         first = self.cells[0]
         twin = first.replace("debian12", "debian13")
         cells = [first, twin] if twin in self.cells and twin != first else [first]
-        for packing in PACKINGS:
-            _say(f"pull: packed as {packing}")
-            path = "first"
-            if packing != "built":
-                path = packing
-                own.push(path, cells, "--compression", packing)
-            measure = lambda path=path: pulling.run(own, cells, path, self.work / "node", stub)  # noqa: E731
-            self.state.once(f"pull-{packing}", Pull, measure)
+        for kind in PACKINGS:
+            _say(f"pull: packed as {kind}")
+            path = "first" if kind == "built" else kind
+            if path != "first":
+                own.push(path, cells, "--compression", kind)
+            self.state.once(
+                f"pull-{kind}", Pull, partial(pulling.run, own, cells, path, self.work / "node", stub)
+            )
 
     def _naive(self) -> None:
         todo = [have for have in self.inputs if not self.state.has(_file(have))]

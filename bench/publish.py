@@ -16,6 +16,7 @@ from bench.limit import Limit
 from bench.machine import Machine
 from bench.naive import NaiveCell, spared
 from bench.ours import Ours
+from bench.packing import Packing
 from bench.parts import PACKINGS, naive_cells
 from bench.planning import Planning
 from bench.plot import write_plot
@@ -93,6 +94,7 @@ def _measured(state: State, inputs: Sequence[Inputs], parts: Sequence[str]) -> M
         ours=state.read("ours", Ours),
         second=state.read("second", Second) if of("second") else None,
         limit=state.read("limit", Limit) if of("limit") else None,
+        packing=state.read("packing", Packing) if of("packing") else None,
         pulls={kind: pull for kind, pull in pulls.items() if pull is not None},
         naive={have.cell.identifier: cell for have, cell in naive},
         spared=round(spared(naive), 2) if naive else None,

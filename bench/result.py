@@ -13,6 +13,7 @@ from bench.naive import NaiveCell
 from bench.noise import Timing
 from bench.nvidia import NvidiaSet
 from bench.ours import Ours
+from bench.packing import Packing
 from bench.planning import Planning
 from bench.pulling import Pull
 from bench.pushing import Second
@@ -42,6 +43,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     ours: Ours | None = None
     second: Second | None = None
     limit: Limit | None = None
+    packing: Packing | None = None
     pulls: dict[str, Pull] = {}  # by packing: built (zstd 3), zstd (9, long), gzip
     naive: dict[str, NaiveCell] = {}  # by cell
     spared: float | None = None  # seconds that a kept builder cache would have spared the naive side
