@@ -30,6 +30,9 @@ from ortimg.verify.wish import Places, RunWish, cuda_variables, refused, time_li
 _MOUNT = "/run/ortimg-verify"  # seen by this one container only
 _MODELS, _OUTPUTS, _REFERENCE = "/run/ortimg-models", "/run/ortimg-outputs", "/run/ortimg-reference"
 _ENVIRONMENT_CHECK = "container.environment"
+_DIRECTORY_CHECK = "loader.directory"  # LD_LIBRARY_PATH has the current directory in it
+_USER_CHECK = "container.user"
+_CELL_LABEL = "ortimg.identifier"  # what is made FROM a cell inherits it
 _NO_START = "take a base with glibc for x86-64: Debian, Ubuntu, Rocky"
 
 
@@ -77,7 +80,7 @@ def verify_image(
             result = by_some_way(engine, lambda way: start(_with_gpu(way, device))) if gpus else start({})
     except Exception as error:
         return _not_started(reference, tier, error)
-    return _judge(reference, tier, result, wish)
+    return _judge(reference, tier, result, wish, image)
 
 
 def _shown(wish: RunWish) -> tuple[Places, dict[str, dict[str, str]]]:
@@ -152,7 +155,7 @@ def verifier_is_named(text: str) -> bool:
     return _MOUNT in text
 
 
-def _judge(reference: str, tier: Tier, result: RunResult, wish: RunWish) -> Report:
+def _judge(reference: str, tier: Tier, result: RunResult, wish: RunWish, image: Image) -> Report:
     if result.timed_out:
         return failed(
             reference,
@@ -181,14 +184,33 @@ def _judge(reference: str, tier: Tier, result: RunResult, wish: RunWish) -> Repo
     except CheckFailed as error:
         evidence = f"{error.message}; exit {result.exit_code}, last words on stderr: {_last(result.stderr)}"
         return failed(reference, tier, "verify", evidence, error.hint or "see stderr")
-    return with_target(_with_environment(report), reference)
+    return with_target(_with_user(_with_environment(report, image), image), reference)
 
 
-def _with_environment(report: Report) -> Report:
-    """The container had the image's own environment: what the verifier could only warn of is a fault."""
+def _with_user(report: Report, image: Image) -> Report:
+    """A word about an image that stands on a cell, has a program of its own, and runs it as root."""
+    words = (*image.entrypoint, *image.command)
+    own = _CELL_LABEL in image.labels and words and not any("ort-verify" in word for word in words)
+    if not own or image.user.split(":")[0] not in ("", "0", "root"):
+        return report
+    finding = Finding(
+        check=_USER_CHECK,
+        verdict=FindingVerdict.WARNING,
+        evidence=f"{words[0]} runs as root",
+        cure="write USER 10001:10001 after the last RUN; the libraries are readable for every user",
+    )
+    return msgspec.structs.replace(report, findings=(*report.findings, finding))
+
+
+def _with_environment(report: Report, image: Image) -> Report:
+    """The container had the image's own environment: what the verifier could only warn of is a fault.
+
+    That the loader searches the current directory is one in an image that stands on a cell: the cell did not.
+    """
+    faults = {_ENVIRONMENT_CHECK, *([_DIRECTORY_CHECK] if _CELL_LABEL in image.labels else [])}
 
     def sharper(finding: Finding) -> Finding:
-        if finding.check != _ENVIRONMENT_CHECK or finding.verdict is not FindingVerdict.WARNING:
+        if finding.check not in faults or finding.verdict is not FindingVerdict.WARNING:
             return finding
         return msgspec.structs.replace(finding, verdict=FindingVerdict.FAIL)
 

@@ -14,6 +14,7 @@ from stub_world import (
     ABORTS,
     CORE,
     CUDA,
+    CUDART,
     EMPTY,
     HANGS,
     HOSTILE,
@@ -242,6 +243,91 @@ def test_what_is_wrong_is_named(world: World, verifier: Verifier, broken: Break,
     assert report.verdict is Verdict.FAIL
     assert not [word for word in words if word not in failures(report)], failures(report)
     assert all(finding.cure for finding in report.failures)
+
+
+def copy_of_pip(world: World) -> None:
+    """As `pip install nvidia-cudnn-cu12` leaves it; the loader does not know the folder."""
+    folder = "/usr/local/lib/python3.11/dist-packages/nvidia/cudnn/lib"
+    world.path(folder).mkdir(parents=True)
+    world.replace(world.path(f"{folder}/libcudnn.so.9"), EMPTY)
+    world.replace(world.path(f"{folder}/libcudnn_ops.so.9"), EMPTY)
+
+
+def copy_of_the_distribution(world: World) -> None:
+    """A package with its real name and its link; the cell's folder comes first."""
+    real = world.path("/usr/lib/x86_64-linux-gnu/libcudart.so.12.2.140")
+    real.parent.mkdir(parents=True)
+    world.replace(real, CUDART + "int other;", soname="libcudart.so.12")
+    real.with_name("libcudart.so.12").symlink_to(real.name)
+    world.write("/etc/ld.so.conf.d/x86_64-linux-gnu.conf", "/usr/lib/x86_64-linux-gnu\n")
+    world.ldconfig()
+
+
+def copy_by_a_glob(world: World) -> None:
+    for name in ("libcurand.so.10", "libcufft.so.11"):
+        world.path(f"/usr/local/lib/{name}").write_bytes(world.cuda(name).read_bytes())
+
+
+def links_made_files(world: World) -> None:
+    """COPY with a glob, into the folder itself."""
+    for name in ("libonnxruntime.so", SONAME):
+        content = world.ort(name).read_bytes()
+        world.ort(name).unlink()
+        world.ort(name).write_bytes(content)
+
+
+def a_wheel_of_onnx_runtime(world: World) -> None:
+    module = "/opt/venv/lib/python3.11/site-packages/onnxruntime/capi/onnxruntime_pybind11_state.so"
+    world.path(module).parent.mkdir(parents=True)
+    world.replace(world.path(module), EMPTY)
+
+
+@pytest.mark.parametrize(
+    ("broken", "check", "words", "cure"),
+    [
+        (copy_of_pip, "cuda.single", ["libcudnn.so.9, libcudnn_ops.so.9", "nvidia/cudnn/lib"], "pip install"),
+        (
+            copy_of_the_distribution,
+            "cuda.single",
+            ["libcudart.so.12 in /usr/lib/x86_64-linux-gnu"],
+            "dpkg -S",
+        ),
+        (copy_by_a_glob, "cuda.single", ["libcufft.so.11, libcurand.so.10 in /usr/local/lib"], "COPY"),
+        (links_made_files, "ort.single", ["is no link to it"], "copy the whole folder"),
+        (a_wheel_of_onnx_runtime, "ort.single", ["second ONNX Runtime", "pybind11"], "Python flavour"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_second_copy_in_an_image_made_from_a_cell_is_one_finding(
+    world: World, verifier: Verifier, broken: Break, check: str, words: list[str], cure: str
+) -> None:
+    broken(world)
+    report = verify_root(world.root, Tier.STATIC, verifier)
+    (finding,) = report.failures
+    assert finding.check == check
+    assert not [word for word in words if word not in finding.evidence], finding.evidence
+    assert cure in str(finding.cure)
+    world.path(
+        "/usr/share/ortimg/manifest.json"
+    ).unlink()  # of an image that ortimg did not build, nothing is known
+    if (
+        check == "cuda.single"
+    ):  # of an image that ortimg did not build, it is not known which is the right one
+        assert verify_root(world.root, Tier.STATIC, verifier).verdict is Verdict.PASS
+
+
+def test_libraries_that_are_hidden_are_one_finding(world: World, verifier: Verifier) -> None:
+    """A folder ahead of the cell's own, with a whole second cuDNN."""
+    for name in NEEDED[-2:] + PARTS:
+        world.path("/opt/other").mkdir(exist_ok=True)
+        world.replace(world.path(f"/opt/other/{name}"), EMPTY)
+    world.write("/etc/ld.so.conf.d/0-other.conf", "/opt/other\n")
+    world.ldconfig()
+    report = verify_root(world.root, Tier.STATIC, verifier)
+    (finding,) = report.failures
+    assert "libcudnn.so.9" in finding.evidence
+    assert f"are taken from /opt/other, not from {CUDA}" in finding.evidence
+    assert "/etc/ld.so.conf.d" in str(finding.cure)
 
 
 def test_an_executable_stack_is_told(world: World, verifier: Verifier) -> None:

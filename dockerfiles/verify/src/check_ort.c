@@ -9,7 +9,7 @@
 static const char files_check[] = "ort.files", single_check[] = "ort.single", path_check[] = "ort.runpath",
                   stack_check[] = "ort.stack";
 static const char shared_name[] = "libonnxruntime_providers_shared.so",
-                  cuda_name[] = "libonnxruntime_providers_cuda.so";
+                  cuda_name[] = "libonnxruntime_providers_cuda.so", module_name[] = "onnxruntime_pybind11_state";
 static const char copy_all[] = "copy the whole lib folder of the ONNX Runtime GPU archive, links included";
 
 static void add_cores(struct names *names, const char *name) {
@@ -53,34 +53,18 @@ static bool elf_is_sound(struct scene *scene, const char *path, struct elf *elf)
     return fault == NULL;
 }
 
-static bool same_content(const char *one, const char *other) {
-    static char left[1 << 16], right[1 << 16];
-    FILE *first = fopen(one, "rb"), *second = fopen(other, "rb");
-    bool same = first != NULL && second != NULL;
-    for (size_t got = 1; same && got > 0;) {
-        got = fread(left, 1, sizeof left, first);
-        same = fread(right, 1, sizeof right, second) == got && memcmp(left, right, got) == 0;
-    }
-    if (first != NULL)
-        fclose(first);
-    if (second != NULL)
-        fclose(second);
-    return same;
-}
-
 // In the wheel the extension module takes the place of libonnxruntime; the providers lie beside it.
 static void find_module(struct scene *scene) {
-    static const char module[] = "onnxruntime_pybind11_state";
     char *folder = text("%s/onnxruntime/capi", scene->manifest.python_site);
     struct names entries = folder_entries(folder);
     for (size_t i = 0; i < entries.count && scene->core == NULL; i++)
-        if (starts_with(entries.item[i], module) && ends_with(entries.item[i], ".so")) {
+        if (starts_with(entries.item[i], module_name) && ends_with(entries.item[i], ".so")) {
             scene->core = text("%s/%s", folder, entries.item[i]);
             scene->core_name = entries.item[i];
         }
     if (scene->core == NULL)
         report_add(scene->report, files_check, FAIL, "install the wheel onnxruntime-gpu, whole", "%s*.so missing in %s",
-                   module, folder);
+                   module_name, folder);
 }
 
 // The cell's own folder must be complete, whatever the loader found.
@@ -133,6 +117,31 @@ static void find_core(struct scene *scene) {
     }
     if (scene->manifest.present)
         check_own_folder(scene);
+}
+
+bool is_core(const char *name) {
+    return starts_with(name, "libonnxruntime.so") || (starts_with(name, module_name) && ends_with(name, ".so"));
+}
+
+// pip knows onnxruntime and onnxruntime-gpu as two packages, and installs either over the other.
+static const char *cure_of(const struct scene *scene, const struct names *others) {
+    bool module = false;
+    for (size_t i = 0; i < others->count; i++)
+        module = module || starts_with(base_name(others->item[i]), module_name);
+    if (!module)
+        return "keep one ONNX Runtime in an image and remove the others";
+    return scene->manifest.python ? "keep onnxruntime and onnxruntime-gpu out of pip's list: this image has the GPU package"
+                                  : "keep ONNX Runtime out of pip's list, or take the Python flavour of this image";
+}
+
+static void check_packages(struct scene *scene) {
+    struct names entries = folder_entries(scene->manifest.python_site);
+    for (size_t i = 0; i < entries.count; i++)
+        if (starts_with(entries.item[i], "onnxruntime-") && ends_with(entries.item[i], ".dist-info"))
+            report_add(scene->report, single_check, FAIL,
+                       "keep onnxruntime out of pip's list: this image has onnxruntime-gpu, and both have the same files",
+                       "%s/%s: the CPU package was installed over onnxruntime-gpu", scene->manifest.python_site,
+                       entries.item[i]);
 }
 
 void check_ort(struct scene *scene) {
@@ -190,6 +199,9 @@ void check_ort(struct scene *scene) {
             names_add_once(&files, text("%s/%s", folder_of(scene->core), beside_core.item[i]));
     for (size_t i = 0; i < scene->variable.count; i++)
         names_add_once(&files, text("%s/%s", scene->variable.item[i], scene->core_name));
+    for (size_t i = 0; i < scene->files.count; i++)
+        if (is_core(base_name(scene->files.item[i])))
+            names_add_once(&files, scene->files.item[i]);
     for (size_t i = 0; i < files.count; i++) {
         bool known = !is_file(files.item[i]) || same_place(files.item[i], scene->core);
         for (size_t k = 0; k < others.count && !known; k++)
@@ -197,19 +209,23 @@ void check_ort(struct scene *scene) {
         for (size_t k = 0; k < copies.count && !known; k++)
             known = same_place(files.item[i], copies.item[k]);
         bool beside = same_place(folder_of(files.item[i]), folder_of(scene->core));
+        if (beside && scene->manifest.python) // the wheel has both, since 1.19
+            continue;
         if (!known && beside && same_content(files.item[i], scene->core))
             names_add(&copies, files.item[i]);
         else if (!known)
             names_add(&others, files.item[i]);
     }
     if (others.count > 0)
-        report_add(scene->report, single_check, FAIL, "keep one ONNX Runtime in an image and remove the others",
-                   "a second ONNX Runtime beside %s: %s", scene->core, names_join(&others, 5));
+        report_add(scene->report, single_check, FAIL, cure_of(scene, &others), "a second ONNX Runtime beside %s: %s",
+                   scene->core, names_join(&others, 5));
     // What `cp -L` and a COPY with a glob leave. A process that asks by two names gets two run times.
     if (copies.count > 0)
-        report_add(scene->report, single_check, WARNING, "copy the whole folder: that keeps the links",
+        report_add(scene->report, single_check, scene->manifest.present ? FAIL : WARNING, "copy the whole folder: that keeps the links",
                    "%s has the same content as %s and is no link to it", names_join(&copies, 5), scene->core);
-    if (others.count == 0 && copies.count == 0)
+    if (scene->manifest.python)
+        check_packages(scene);
+    if (others.count == 0 && copies.count == 0 && !report_failed(scene->report, single_check))
         report_add(scene->report, single_check, OK, NULL, "%s is the only one", scene->core);
 }
 

@@ -8,12 +8,12 @@
 #include "check.h"
 
 void check_environment(struct scene *scene) {
-    static const char check[] = "loader.environment", nvidia[] = "container.environment", driver[] = "loader.driver";
+    static const char check[] = "loader.environment", directory[] = "loader.directory", nvidia[] = "container.environment", driver[] = "loader.driver";
     const char *preload = getenv("LD_PRELOAD"), *path = getenv("LD_LIBRARY_PATH");
     bool told = false;
     for (size_t i = 0; i < scene->variable.count && !told; i++)
         if (*scene->variable.item[i] != '/') {
-            report_add(scene->report, check, WARNING, "remove empty and relative parts, or better the whole variable",
+            report_add(scene->report, directory, WARNING, "remove empty and relative parts, or better the whole variable",
                        "LD_LIBRARY_PATH=\"%s\" makes the loader search the current directory", path);
             told = true;
         }
@@ -31,13 +31,17 @@ void check_environment(struct scene *scene) {
     for (size_t i = 0; i < 2; i++)
         if (getenv(wanted[i]) == NULL)
             names_add(&unset, wanted[i]);
-    const char *capabilities = getenv(wanted[1]);
+    const char *libcuda = loader_find("libcuda.so.1"), *devices = getenv(wanted[0]), *capabilities = getenv(wanted[1]);
     if (scene->unpacked_root)
         report_add(scene->report, nvidia, SKIPPED, NULL, "an unpacked root has no environment");
     else if (unset.count > 0)
         report_add(scene->report, nvidia, scene->image_environment ? FAIL : WARNING,
                    "ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility",
                    "%s not set: the container gets no driver", names_join(&unset, 2));
+    else if (libcuda == NULL && // with CDI it says "void" where there are GPUs
+             (*devices == 0 || strcmp(devices, "void") == 0 || strcmp(devices, "none") == 0))
+        report_add(scene->report, nvidia, scene->image_environment ? FAIL : WARNING, "ENV NVIDIA_VISIBLE_DEVICES=all",
+                   "NVIDIA_VISIBLE_DEVICES=%s: the container gets no GPU", devices);
     else if (strstr(capabilities, "compute") == NULL && strstr(capabilities, "all") == NULL)
         report_add(scene->report, nvidia, scene->image_environment ? FAIL : WARNING,
                    "ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility",
@@ -46,7 +50,6 @@ void check_environment(struct scene *scene) {
         report_add(scene->report, nvidia, OK, NULL, "NVIDIA_VISIBLE_DEVICES and NVIDIA_DRIVER_CAPABILITIES are set");
 
     // A stub or an old driver in the image beats the host's: error 803.
-    const char *libcuda = loader_find("libcuda.so.1");
     if (libcuda != NULL && (strstr(libcuda, "/stubs/") || strstr(libcuda, "/compat/")))
         report_add(scene->report, driver, FAIL, "take that folder out of ld.so.conf.d and LD_LIBRARY_PATH",
                    "libcuda.so.1 is taken from %s, which hides the host's driver", libcuda);

@@ -6,8 +6,13 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "files.h"
 #include "options.h"
 #include "root.h"
+
+static bool is_ours(const char *name) {
+    return is_cuda(name) || is_core(name);
+}
 
 static void run_checks(struct scene *scene, const struct options *options) {
     bool run = options->tier >= TIER_RUN || options->bench.wanted;
@@ -17,6 +22,7 @@ static void run_checks(struct scene *scene, const struct options *options) {
     check_loader_files(scene);
     check_cuda(scene);
     check_cudnn(scene);
+    check_copies(scene);
     check_base(scene);
     if (options->tier < TIER_LOAD)
         return;
@@ -97,6 +103,8 @@ int main(int count, char **words) {
     scene.conf = conf_folders();
     scene.variable = environment_folders();
     scene.cache = cache_entries();
+    if (scene.manifest.present)
+        scene.files = files_named(is_ours);
     if (fault != NULL)
         report_add(&report, "manifest", FAIL, "build the image again: the file is written by its Dockerfile", "%s %s",
                    path, fault);

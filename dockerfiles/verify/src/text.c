@@ -99,6 +99,21 @@ bool same_place(const char *one, const char *other) {
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+bool same_content(const char *one, const char *other) {
+    static char left[1 << 16], right[1 << 16];
+    FILE *first = fopen(one, "rb"), *second = fopen(other, "rb");
+    bool same = first != NULL && second != NULL;
+    for (size_t got = 1; same && got > 0;) {
+        got = fread(left, 1, sizeof left, first);
+        same = fread(right, 1, sizeof right, second) == got && memcmp(left, right, got) == 0;
+    }
+    if (first != NULL)
+        fclose(first);
+    if (second != NULL)
+        fclose(second);
+    return same;
+}
+
 static int by_name(const void *left, const void *right) {
     return strcmp(*(char *const *)left, *(char *const *)right);
 }

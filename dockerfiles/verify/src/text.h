@@ -29,6 +29,8 @@ char *folder_of(const char *path);
 bool is_file(const char *path);
 // Do both paths lead to one folder or file, links followed?
 bool same_place(const char *one, const char *other);
+// Are both files there, and equal byte for byte?
+bool same_content(const char *one, const char *other);
 // Names in a folder, sorted; nothing where it cannot be read.
 struct names folder_entries(const char *folder);
 

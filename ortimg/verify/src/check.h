@@ -19,11 +19,13 @@ struct scene {
 
     struct names conf, variable; // folders of ld.so.conf, of LD_LIBRARY_PATH
     struct libraries cache;      // ld.so.cache
+    struct names files;          // libraries of CUDA and of ONNX Runtime, anywhere; only where there is a manifest
 
     char *core, *shared, *cuda; // libonnxruntime and its two providers, as the loader takes them; NULL: not found
     const char *core_name;      // name it is opened by
     struct elf cuda_elf;
     struct names told;  // missing libraries that a finding has named already
+    struct names hiding, hidden; // folders whose libraries hide the cell's own; these, by name
     struct names touch; // libraries that are opened only when they are used
     int cudnn_major;    // 0: no cuDNN wanted
 };
@@ -33,6 +35,7 @@ void check_ort(struct scene *scene);          // files of ONNX Runtime, one copy
 void check_run_paths(struct scene *scene);    // nobody searches the current directory
 void check_loader_files(struct scene *scene); // ld.so.conf.d and ld.so.cache
 void check_cuda(struct scene *scene);         // what the CUDA provider needs, resolved
+void check_copies(struct scene *scene);       // each CUDA library only once
 void check_cudnn(struct scene *scene);        // the parts that cuDNN opens by itself
 void check_base(struct scene *scene);         // libstdc++, libgcc_s, libz, empty files
 void check_load(struct scene *scene);         // the EP comes up until "no device"
@@ -41,6 +44,9 @@ void check_touch(struct scene *scene);        // every lazily opened library ope
 void check_run(struct scene *scene, const struct run_wish *wish);
 // How long the model takes, on the CPU and on CUDA.
 void check_bench(struct scene *scene, const struct options *options);
+// Is this a file name of CUDA's libraries, or of ONNX Runtime's core?
+bool is_cuda(const char *name);
+bool is_core(const char *name);
 // Name of the CUDA run time that the provider needs, NULL: unknown.
 const char *scene_cudart(const struct scene *scene);
 

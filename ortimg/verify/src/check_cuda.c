@@ -5,7 +5,7 @@
 
 static const char needed_check[] = "cuda.needed", libraries_check[] = "cuda.libraries", symbols_check[] = "base.symbols";
 
-static bool is_cuda(const char *name) {
+bool is_cuda(const char *name) {
     static const char *const families[] = {"libcublas.",   "libcublasLt.", "libcudart.",   "libcufft.",  "libcurand.",
                                            "libcudnn",     "libnvrtc",     "libnvJitLink", "libcusparse", "libcusolver"};
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
@@ -87,9 +87,7 @@ static void check_found(struct scene *scene, const struct library *library) {
         report_add(scene->report, libraries_check, FAIL, "copy the library whose SONAME is the name of the file",
                    "%s is named %s, but says it is %s", library->path, library->name, elf.soname);
     else if (scene->manifest.present && !same_place(folder_of(library->path), scene->manifest.cuda_folder))
-        report_add(scene->report, libraries_check, FAIL,
-                   "unset LD_LIBRARY_PATH and remove the other copy; then run ldconfig",
-                   "%s is taken from %s, not from %s", library->name, library->path, scene->manifest.cuda_folder);
+        names_add_once(&scene->hiding, folder_of(library->path)), names_add_once(&scene->hidden, library->name);
     else
         check_shadow(scene, library);
 }
@@ -128,6 +126,21 @@ static bool files_are_sound(struct scene *scene) {
         report_add(scene->report, libraries_check, FAIL, "copy the file again", "%s is %s", library->path, fault);
     }
     return sound;
+}
+
+// One finding for all that is hidden, however many libraries that are.
+static void report_hidden(struct scene *scene) {
+    bool variable = false;
+    for (size_t i = 0; i < scene->variable.count; i++)
+        for (size_t k = 0; k < scene->hiding.count; k++)
+            variable = variable || same_place(scene->variable.item[i], scene->hiding.item[k]);
+    if (scene->hidden.count > 0)
+        report_add(scene->report, libraries_check, FAIL,
+                   variable ? "unset LD_LIBRARY_PATH: the libraries of this image are found without it"
+                            : "remove the other copy, or the line of /etc/ld.so.conf.d that names it; then run ldconfig",
+                   "%s %s taken from %s, not from %s%s", names_join(&scene->hidden, 6),
+                   scene->hidden.count == 1 ? "is" : "are", names_join(&scene->hiding, 3), scene->manifest.cuda_folder,
+                   variable ? ": LD_LIBRARY_PATH names that folder" : "");
 }
 
 void check_cuda(struct scene *scene) {
@@ -171,6 +184,7 @@ void check_cuda(struct scene *scene) {
                        found.complaints.item[i]);
     }
     check_rest_of_set(scene, &reported);
+    report_hidden(scene);
     if (all_found && !report_failed(scene->report, libraries_check))
         report_add(scene->report, libraries_check, OK, NULL, "all found: %s", names_join(&resolved, 30));
     if (!report_failed(scene->report, symbols_check))

@@ -1,9 +1,11 @@
 // From "not found" to its cause: the file is elsewhere, unknown to the loader, of another major, or nowhere.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -104,6 +106,9 @@ struct explanation explain_missing(const struct scene *scene, const char *name) 
         struct stat status;
         if (stat(path, &status) == 0)
             return explain_present(scene, path);
+        if (errno == EACCES)
+            return (struct explanation){text("%s cannot be looked into as user %u", folders.item[i], geteuid()),
+                                        "let every user read it: chmod -R a+rX, or COPY without --chmod"};
         if (lstat(path, &status) == 0)
             return (struct explanation){text("%s is a link to nothing", path),
                                         "copy the file that it points to, or make the link again with ldconfig"};
