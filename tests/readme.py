@@ -13,6 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
+from ortimg.cli import VERBS, cli
+
 ROOT = Path(__file__).parents[1]
 RUN = "sh run"
 SHELL = ("sh", RUN)
@@ -61,6 +65,23 @@ def commands(text: str) -> Iterator[Command]:
     prose = _BLOCK.sub(lambda match: "\n" * match[0].count("\n"), text)
     for match in _INLINE.finditer(prose):
         yield from _commands(match[1], prose.count("\n", 0, match.start()) + 1)
+
+
+def fault_of(command: Command) -> str | None:
+    """What ortimg does not know of the command's verb and options; None if it knows them all."""
+    words = [word for word in command.words[1:] if not word.startswith("-")]
+    if not words:
+        return None  # the program's name
+    verb = cli.get_command(click.Context(cli), words[0]) if words[0] in VERBS else None
+    if verb is None:
+        return f"{words[0]} is no command"
+    known = {"--help"} | {option for parameter in [*cli.params, *verb.params] for option in parameter.opts}
+    if isinstance(verb, click.Group):
+        if not {*words[1:]} <= verb.commands.keys():
+            return f"{' '.join(words[1:])} is no command of {words[0]}"
+        known |= {o for sub in verb.commands.values() for p in sub.params for o in p.opts}
+    unknown = {*command.options} - known
+    return f"{words[0]} has no {' '.join(sorted(unknown))}" if unknown else None
 
 
 def _commands(line: str, number: int) -> Iterator[Command]:

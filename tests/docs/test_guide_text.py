@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from guide import GUIDE, RUN, TWIN, Kind, english_pages, read_page
+from guide import GUIDE, RUN, TWIN, Kind, english_pages, lines_of, read_page
 from guide_prose import dead_links, differences, in_order
-from readme import ROOT
+from readme import ROOT, blocks, commands, fault_of
 
 from ortimg.project import load_project
 
@@ -40,6 +40,16 @@ def test_every_image_of_a_block_is_one_of_ours(name: str) -> None:
     for step in read_page(PAGES[name]).steps:
         if step.marker.kind is Kind.IMAGE:
             assert step.marker.value in known | {"debian:12", "debian:13"}, step.block.line
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_ortimg_command_between_the_blocks_exists_with_its_options(name: str) -> None:
+    for path in both(PAGES[name]):
+        text = path.read_text("utf-8")
+        run = {line for block in blocks(text) for line in lines_of(block)}
+        found = [each for each in commands(text) if each.words[0] == "ortimg" and each.line not in run]
+        faults = [f"{each.line}: {fault}" for each in found if (fault := fault_of(each))]
+        assert not faults, told(path, faults)
 
 
 @pytest.mark.parametrize("name", PAGES)
