@@ -1,36 +1,25 @@
-"""examples/python-service, built from a clone as a reader builds it, and run on the CPU.
-
-Its packages come by pip from this machine's own index, whose settings reach the build as secrets. Where Docker
-Hub does not answer, python:3.11-slim-bookworm cannot be had, so a stand-in takes its place: the cell's own base
-and the pip of this environment.
-"""
+"""examples/python-service, built from a clone as a reader builds it, and run on the CPU."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import service_models
-from real import MARK, RealCell, make_real_cell, ortimg
-from service_container import ROOT, build_from_clone, docker, serving
+from example_python import CELL, SERVICE, python_service
+from real import RealCell, make_real_cell, ortimg
+from service_container import docker, serving
 from service_contract import ServiceContract, long_request
 
 from ortimg.engine.client import Engine
 from ortimg.errors import ExitCode
 
 pytestmark = [pytest.mark.engine, pytest.mark.inputs]
-
-CELL = "1.17.1-cuda11.8-cudnn8-debian12-python3.11"
-SERVICE = ROOT / "examples" / "python-service"
 
 
 @pytest.fixture(scope="module")
@@ -39,46 +28,9 @@ def cell(tidy_engine: Engine) -> RealCell:
 
 
 @pytest.fixture(scope="module")
-def python_with_pip(cell: RealCell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The stand-in for python:3.11-slim-bookworm."""
-    folder, reference = tmp_path_factory.mktemp("pip"), f"localhost/ortimg-test/python-with-pip:{os.getpid()}"
-    pip = find_spec("pip")
-    assert pip is not None and pip.origin is not None
-    shutil.copytree(Path(pip.origin).parent, folder / "pip", ignore=shutil.ignore_patterns("__pycache__"))
-    target = "/usr/local/lib/python3.11/dist-packages/pip"
-    (folder / "Dockerfile").write_text(f"FROM {cell.base}\nCOPY pip {target}\nLABEL test={MARK}\n")
-    docker("build", "--quiet", f"--tag={reference}", str(folder))
-    yield reference
-    docker("rmi", "--force", reference)
-
-
-@pytest.fixture(scope="module")
-def image(cell: RealCell, python_with_pip: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder, reference = tmp_path_factory.mktemp("example"), f"localhost/ortimg-test/example-python:{os.getpid()}"
-    settings = [
-        f"--build-arg=CELL={cell.reference}",
-        f"--build-context=python:3.11-slim-bookworm=docker-image://{python_with_pip}",
-        *pip_secrets(folder),
-    ]
-    build_from_clone("python-service", reference, folder / "clone", *settings)
-    yield reference
-    docker("rmi", "--force", reference)
-
-
-def pip_secrets(folder: Path) -> list[str]:
-    """This machine's pip configuration as the Dockerfile takes it; a certificate's file goes along."""
-    listed = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
-    ).stdout
-    settings = dict(re.findall(r"^[^.]+\.([\w-]+)='(.*)'$", listed, re.MULTILINE))
-    settings.pop("find-links", None)  # a folder of this machine
-    secrets = []
-    if certificate := settings.get("cert"):
-        secrets.append(f"--secret=id=ca,src={certificate}")
-        settings["cert"] = "/run/secrets/ca"
-    lines = "".join(f"{key} = {value}\n" for key, value in settings.items())
-    (folder / "pip.conf").write_text(f"[global]\n{lines}")
-    return [*secrets, f"--secret=id=pip,src={folder / 'pip.conf'}"]
+def image(cell: RealCell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with python_service(cell, tmp_path_factory.mktemp("example")) as reference:
+        yield reference
 
 
 class TestContract(ServiceContract):
@@ -103,7 +55,9 @@ def test_onnx_runtime_and_numpy_are_the_cells_own(image: str) -> None:
     assert numpy.startswith(site)
     assert onnxruntime.startswith(site)
     assert len(names) == len(set(names)), names
-    assert [name for name in names if name.startswith(("onnxruntime", "nvidia", "torch"))] == ["onnxruntime-gpu"]
+    assert [name for name in names if name.startswith(("onnxruntime", "nvidia", "torch"))] == [
+        "onnxruntime-gpu"
+    ]
 
 
 def test_the_settings_of_pip_are_in_no_layer(image: str) -> None:

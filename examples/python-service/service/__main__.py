@@ -1,4 +1,4 @@
-"""Starts the service: it answers at once, is ready after the warm-up, and ends its requests before it ends."""
+"""Starts the service: it answers at once, is ready when it is warm, and ends its requests first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ DRAIN = 20  # seconds that running requests have after SIGTERM
 
 def main() -> None:
     """Never returns: ONNX Runtime cannot be interrupted, so a thread of its own must not keep the process."""
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # as process 1 it would be ignored while this imports
+    signal.signal(
+        signal.SIGTERM, lambda *_: os._exit(0)
+    )  # as process 1 it would be ignored while this imports
     settings, check = read_settings()
     code = check_health(settings) if check else _serve(settings)
     sys.stdout.flush()
@@ -31,7 +33,7 @@ def _serve(settings: Settings) -> int:
     import uvicorn
 
     from service.app import Service, State, make_app
-    from service.model import Unusable
+    from service.model import UnusableError
 
     class Server(uvicorn.Server):
         """uvicorn's own handlers close the port first; then nobody could be told that the service stops."""
@@ -61,13 +63,16 @@ def _serve(settings: Settings) -> int:
             nonlocal code
             try:
                 await asyncio.to_thread(service.start)
-            except Unusable as error:
+            except UnusableError as error:
                 print(f"error: {error}", file=sys.stderr)
                 code, server.should_exit = error.code, True
                 return
             if service.state is State.STARTING and service.model is not None:
                 service.state = State.READY
-                print(f"ready on {service.model.provider}, ONNX Runtime {service.model.onnxruntime}", file=sys.stderr)
+                print(
+                    f"ready on {service.model.provider}, ONNX Runtime {service.model.onnxruntime}",
+                    file=sys.stderr,
+                )
 
         async def drain() -> None:
             starting = service.state is State.STARTING

@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request, Response
 from service.metrics import CONTENT_TYPE, Metrics
 from service.model import Model
 from service.settings import Settings
-from service.tensors import BadInput, as_json, read_inputs
+from service.tensors import BadInputError, as_json, read_inputs
 
 
 class State(Enum):
@@ -46,7 +46,7 @@ class Service:
         self.metrics.ready.set(value is State.READY)
 
     def start(self) -> None:
-        """Make the session and warm it up; takes a second, or minutes. Raises model.Unusable."""
+        """Make the session and warm it up; takes a second, or minutes. Raises model.UnusableError."""
         model = Model(self.settings)
         self.metrics.provider.labels(model.provider, model.onnxruntime).set(1)
         before = time.perf_counter()
@@ -71,7 +71,7 @@ class Service:
             inputs = read_inputs(orjson.loads(body), model.inputs)
         except orjson.JSONDecodeError as error:
             return _error(400, f"the body is not JSON: {error}")
-        except BadInput as error:
+        except BadInputError as error:
             return _error(400, str(error))
         try:
             outcome = model.run(inputs)
@@ -148,7 +148,9 @@ async def _body(request: Request, limit: int) -> bytes | None:
 
 def _json(code: int, content: object) -> Response:
     return Response(
-        orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), status_code=code, media_type="application/json"
+        orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY),
+        status_code=code,
+        media_type="application/json",
     )
 
 

@@ -15,7 +15,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # Seconds. A small model on a GPU takes less than a millisecond, a large one some seconds.
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
-disable_created_metrics()  # one more time series for each, which nobody asks for
+disable_created_metrics()  # type: ignore[no-untyped-call]  # one more time series for each, which nobody asks for
 
 
 class Metrics:
@@ -23,7 +23,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        self.requests = Counter("ort_requests", "Requests for an inference, by status", ["code"], registry=registry)
+        self.requests = Counter(
+            "ort_requests", "Requests for an inference, by status", ["code"], registry=registry
+        )
         self.request_seconds = Histogram(
             "ort_request_seconds", "From the request to its answer", buckets=_BUCKETS, registry=registry
         )

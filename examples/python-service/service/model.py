@@ -20,7 +20,7 @@ from service.settings import Provider, Settings
 from service.tensors import DTYPES, Array, Input
 
 
-class Unusable(Exception):
+class UnusableError(Exception):
     """The model or the provider cannot be used; the service ends. `code` is the process's exit code."""
 
     def __init__(self, message: str, code: int) -> None:
@@ -37,7 +37,7 @@ class Outcome:
 
 
 class Model:
-    """Makes the session. Raises Unusable, with code 3 where CUDA cannot be used: there is no way to the CPU."""
+    """Makes the session. Raises UnusableError, with code 3 where CUDA cannot be used."""
 
     def __init__(self, settings: Settings) -> None:
         self._session = _session(settings)
@@ -46,9 +46,15 @@ class Model:
         self._outputs = [output.name for output in self._session.get_outputs()]
         for one in (*self._session.get_inputs(), *self._session.get_outputs()):
             if one.type not in DTYPES:
-                raise Unusable(f"{one.name} is a {one.type}, which this service does not take or give", 1)
+                raise UnusableError(
+                    f"{one.name} is a {one.type}, which this service does not take or give", 1
+                )
         self.inputs = [
-            Input(one.name, DTYPES[one.type], tuple(size if isinstance(size, int) else None for size in one.shape))
+            Input(
+                one.name,
+                DTYPES[one.type],
+                tuple(size if isinstance(size, int) else None for size in one.shape),
+            )
             for one in self._session.get_inputs()
         ]
 
@@ -59,7 +65,7 @@ class Model:
         return Outcome(dict(zip(self._outputs, outputs, strict=True)), time.perf_counter() - start)
 
     def warm_up(self, pool: ThreadPoolExecutor, settings: Settings) -> None:
-        """Runs the model in every thread of the pool: ONNX Runtime keeps cuBLAS and cuDNN handles for each."""
+        """Runs the model in every thread of the pool: each has cuBLAS and cuDNN handles of its own."""
         zeros = {one.name: np.zeros(_shape(one, settings.warmup_shapes), one.dtype) for one in self.inputs}
         together = threading.Barrier(settings.workers)  # no thread can take the turn of another
 
@@ -72,7 +78,9 @@ class Model:
             try:
                 turn.result()
             except Exception as error:
-                raise Unusable(f"the warm-up failed: {_one_line(error)}; set WARMUP_SHAPES", 1) from error
+                raise UnusableError(
+                    f"the warm-up failed: {_one_line(error)}; set WARMUP_SHAPES", 1
+                ) from error
 
 
 def _shape(declared: Input, wanted: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
@@ -89,12 +97,14 @@ def _session(settings: Settings) -> ort.InferenceSession:
             session = ort.InferenceSession(settings.model, options, providers=providers)
         except Exception as error:
             if cuda := _CUDA_FAULT.search(str(error)):
-                raise Unusable(f"CUDA cannot be used: {cuda[0]}; {_ADVICE}", 3) from error
-            raise Unusable(f"cannot load {settings.model}: {_one_line(error)}", 1) from error
+                raise UnusableError(f"CUDA cannot be used: {cuda[0]}; {_ADVICE}", 3) from error
+            raise UnusableError(f"cannot load {settings.model}: {_one_line(error)}", 1) from error
         # Where a library is missing, ONNX Runtime says so in its log and takes the CPU. Here that is the end.
         if session.get_providers()[0] != name:
             cause = _CUDA_FAULT.search(words()) or _LIBRARY_FAULT.search(words())
-            raise Unusable(f"CUDA cannot be used: {cause[0] if cause else 'no cause was given'}; {_ADVICE}", 3)
+            raise UnusableError(
+                f"CUDA cannot be used: {cause[0] if cause else 'no cause was given'}; {_ADVICE}", 3
+            )
     return session
 
 
@@ -105,7 +115,7 @@ _LIBRARY_FAULT = re.compile(r"lib\S+: (cannot open shared object file|undefined 
 
 @contextlib.contextmanager
 def _kept_words() -> Iterator[Callable[[], str]]:
-    """Holds back what native code writes to stderr; it is written when all went well, and dropped otherwise."""
+    """Holds back what native code writes to stderr: written when all went well, dropped otherwise."""
     with os.fdopen(os.memfd_create("stderr"), "w+b") as kept, os.fdopen(os.dup(2), "wb") as stderr:
 
         def words() -> str:

@@ -36,7 +36,9 @@ class Settings:
     queue: int  # requests that may wait for a worker; more are refused with 503
     max_body_mb: int  # MiB of a request's body
     warmup_runs: int  # of each worker, before the service is ready
-    warmup_shapes: dict[str, tuple[int, ...]]  # of inputs; a dimension that the model leaves open is 1 otherwise
+    warmup_shapes: dict[
+        str, tuple[int, ...]
+    ]  # of inputs; a dimension that the model leaves open is 1 otherwise
 
 
 def read_settings(
@@ -48,7 +50,7 @@ def read_settings(
     """
     parser = _Parser(
         prog="service",
-        description="Serve an ONNX model over HTTP. Each option has a variable: --max-body-mb is MAX_BODY_MB.",
+        description="Serve an ONNX model over HTTP. Options are variables too: --port is PORT.",
         allow_abbrev=False,
     )
 

@@ -22,7 +22,7 @@ DTYPES = {
 }
 
 
-class BadInput(ValueError):
+class BadInputError(ValueError):
     """A request that cannot be run; its words are for who sent it."""
 
 
@@ -39,37 +39,37 @@ class Input:
 
 
 def read_inputs(body: object, declared: Sequence[Input]) -> dict[str, Array]:
-    """The tensors of a request's JSON. Raises BadInput."""
+    """The tensors of a request's JSON. Raises BadInputError."""
     inputs = body.get("inputs") if isinstance(body, dict) else None
     if not isinstance(inputs, dict):
-        raise BadInput('the body must be an object with "inputs": {NAME: {"shape", "dtype", "data"}}')
+        raise BadInputError('the body must be an object with "inputs": {NAME: {"shape", "dtype", "data"}}')
     names = [one.name for one in declared]
     for name in inputs:
         if name not in names:
-            raise BadInput(f"the model has no input {name!r}; it has {', '.join(names)}")
+            raise BadInputError(f"the model has no input {name!r}; it has {', '.join(names)}")
     for name in names:
         if name not in inputs:
-            raise BadInput(f"input {name!r} is missing")
+            raise BadInputError(f"input {name!r} is missing")
     return {one.name: _read(one, inputs[one.name]) for one in declared}
 
 
 def _read(declared: Input, tensor: object) -> Array:
     where = f"input {declared.name!r}"
     if not isinstance(tensor, dict) or tensor.keys() != {"shape", "dtype", "data"}:
-        raise BadInput(f"{where}: it must be an object with shape, dtype and data")
+        raise BadInputError(f"{where}: it must be an object with shape, dtype and data")
     shape, dtype, data = tensor["shape"], tensor["dtype"], tensor["data"]
     if dtype != declared.dtype:
-        raise BadInput(f"{where}: dtype is {dtype!r}, the model wants {declared.dtype!r}")
+        raise BadInputError(f"{where}: dtype is {dtype!r}, the model wants {declared.dtype!r}")
     if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
-        raise BadInput(f"{where}: shape must be a list of whole numbers")
+        raise BadInputError(f"{where}: shape must be a list of whole numbers")
     fits = len(shape) == len(declared.shape) and all(
         wanted in (None, size) for wanted, size in zip(declared.shape, shape, strict=True)
     )
     if not fits:
-        raise BadInput(f"{where}: shape is {shape}, the model wants {declared}")
+        raise BadInputError(f"{where}: shape is {shape}, the model wants {declared}")
     if not isinstance(data, list) or len(data) != math.prod(shape):
         found = f"{len(data)} numbers" if isinstance(data, list) else "no list"
-        raise BadInput(f"{where}: data has {found}, shape {shape} wants {math.prod(shape)}")
+        raise BadInputError(f"{where}: data has {found}, shape {shape} wants {math.prod(shape)}")
     return _convert(data, declared.dtype, where).reshape(shape)
 
 
@@ -81,21 +81,25 @@ def _convert(data: list[object], dtype: str, where: str) -> Array:
     try:
         raw = np.asarray(data)
     except (ValueError, OverflowError):
-        raise BadInput(f"{where}: data must be a flat list of numbers") from None
+        raise BadInputError(f"{where}: data must be a flat list of numbers") from None
     kinds = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}[wanted.kind]
     if raw.ndim != 1 or raw.dtype.kind not in kinds:
-        raise BadInput(f"{where}: data must be a flat list of values of {dtype}")
+        raise BadInputError(f"{where}: data must be a flat list of values of {dtype}")
     if wanted.kind in "iu":
         limits = np.iinfo(wanted)
         if int(raw.min()) < limits.min or int(raw.max()) > limits.max:
-            raise BadInput(f"{where}: data has a number that {dtype} cannot hold")
+            raise BadInputError(f"{where}: data has a number that {dtype} cannot hold")
     with np.errstate(over="ignore"):
         values = raw.astype(wanted, copy=False)
     if wanted.kind == "f" and not np.isfinite(values).all():
-        raise BadInput(f"{where}: data has a number that {dtype} cannot hold")
+        raise BadInputError(f"{where}: data has a number that {dtype} cannot hold")
     return values
 
 
 def as_json(values: Array) -> Mapping[str, object]:
     """An output. orjson writes NumPy's numbers as they are, and null for what is not a finite number."""
-    return {"shape": values.shape, "dtype": str(values.dtype), "data": np.ascontiguousarray(values).reshape(-1)}
+    return {
+        "shape": values.shape,
+        "dtype": str(values.dtype),
+        "data": np.ascontiguousarray(values).reshape(-1),
+    }
