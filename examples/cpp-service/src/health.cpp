@@ -1,25 +1,25 @@
 #include "health.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/json.hpp>
 #include <chrono>
 #include <iostream>
+#include <iterator>
+#include <string>
 
 #include "errors.hpp"
 
 namespace net = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
 namespace json = boost::json;
 
 namespace {
 
 constexpr auto kLimit = std::chrono::seconds(2);
+
+struct Reply {
+    int status = 0;
+    std::string body;
+};
 
 net::ip::tcp::endpoint endpoint(const Settings &settings) {
     auto address = net::ip::make_address(settings.host);
@@ -29,33 +29,32 @@ net::ip::tcp::endpoint endpoint(const Settings &settings) {
     return {address, settings.port};
 }
 
-net::awaitable<void> ask(net::ip::tcp::endpoint server, http::response<http::string_body> &answer) {
-    beast::tcp_stream stream(co_await net::this_coro::executor);
+// HTTP 1.0: the answer ends with the connection.
+Reply get_ready(const Settings &settings) {
+    net::ip::tcp::iostream stream;
     stream.expires_after(kLimit);
-    co_await stream.async_connect(server, net::use_awaitable);
-    http::request<http::empty_body> request(http::verb::get, "/readyz", 11);
-    request.set(http::field::host, "localhost");
-    request.keep_alive(false);
-    co_await http::async_write(stream, request, net::use_awaitable);
-    beast::flat_buffer buffer;
-    co_await http::async_read(stream, buffer, answer, net::use_awaitable);
+    stream.connect(endpoint(settings));
+    stream << "GET /readyz HTTP/1.0\r\n\r\n" << std::flush;
+    Reply reply;
+    std::string line;
+    stream >> line >> reply.status;
+    while (std::getline(stream, line) && line != "\r") {
+    }
+    reply.body.assign(std::istreambuf_iterator<char>(stream), {});
+    if (reply.status == 0) throw std::runtime_error(stream.error().message());
+    return reply;
 }
 
 }  // namespace
 
 int check_health(const Settings &settings) {
     try {
-        net::io_context io;
-        http::response<http::string_body> answer;
-        std::exception_ptr failure;
-        net::co_spawn(io, ask(endpoint(settings), answer), [&](std::exception_ptr error) { failure = error; });
-        io.run();
-        if (failure) std::rethrow_exception(failure);
-        if (answer.result() != http::status::ok) {
-            std::cerr << "not ready: " << answer.body() << std::endl;
+        const auto reply = get_ready(settings);
+        if (reply.status != 200) {
+            std::cerr << "not ready: " << reply.body << std::endl;
             return kUnhealthy;
         }
-        const std::string provider(json::parse(answer.body()).at("provider").as_string());
+        const std::string provider(json::parse(reply.body).at("provider").as_string());
         if (provider != full_name(settings.provider)) {
             std::cerr << "it runs on " << provider << ", " << full_name(settings.provider) << " is wanted" << std::endl;
             return kUnhealthy;
