@@ -103,10 +103,10 @@ void check_cudnn(struct scene *scene) {
         }
     }
     report_missing(scene, check, &missing, text("%s, which opens it when it is used", name));
-    if (elsewhere.count > 0)
+    if (elsewhere.count > 0 && !names_has(&scene->hiding, folder_of(cudnn))) // else it is told already
         report_add(scene->report, check, FAIL, "keep all of cuDNN in one folder, and unset LD_LIBRARY_PATH",
                    "%s is not from the folder of %s: two cuDNNs mixed", names_join(&elsewhere, 3), cudnn);
-    if (complete && missing.count == 0 && !report_failed(scene->report, check))
+    if (complete && missing.count == 0 && elsewhere.count == 0 && !report_failed(scene->report, check))
         report_add(scene->report, check, OK, NULL, "%s and %s, all in %s", name, names_join(&parts, 20),
                    folder_of(cudnn));
 }
