@@ -30,6 +30,7 @@ struct scene {
     int cudnn_major;    // 0: no cuDNN wanted
 };
 
+bool check_readable(struct scene *scene);     // this user may read the cell's folders; else nothing more is told
 void check_environment(struct scene *scene);  // LD_LIBRARY_PATH, LD_PRELOAD, NVIDIA_*
 void check_ort(struct scene *scene);          // files of ONNX Runtime, one copy of it
 void check_run_paths(struct scene *scene);    // nobody searches the current directory

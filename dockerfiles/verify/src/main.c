@@ -17,6 +17,8 @@ static bool is_ours(const char *name) {
 static void run_checks(struct scene *scene, const struct options *options) {
     bool run = options->tier >= TIER_RUN || options->bench.wanted;
     check_environment(scene);
+    if (!check_readable(scene))
+        return;
     check_ort(scene);
     check_run_paths(scene);
     check_loader_files(scene);

@@ -1,9 +1,11 @@
 // The base system around ONNX Runtime: environment, loader files, C++ run time, empty files.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <gnu/libc-version.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -59,6 +61,23 @@ void check_environment(struct scene *scene) {
     else
         report_add(scene->report, driver, OK, NULL, libcuda ? "libcuda.so.1 is at %s" : "no libcuda.so.1%s",
                    libcuda ? libcuda : ": it comes from the host when the container starts");
+}
+
+bool check_readable(struct scene *scene) {
+    const struct manifest *manifest = &scene->manifest;
+    if (!manifest->present)
+        return true;
+    char *ort = manifest->python ? text("%s/onnxruntime/capi", manifest->python_site) : text("%s/lib", manifest->ort_prefix);
+    const char *const folders[] = {ort, manifest->cuda_folder};
+    for (size_t i = 0; i < 2; i++)
+        if (access(folders[i], R_OK | X_OK) != 0 && errno == EACCES) {
+            report_add(scene->report, "files.readable", FAIL,
+                       "leave the folders of the cell as they are: owner 0:0, readable for every user",
+                       "user %u may not read %s", geteuid(), folders[i]);
+            return false;
+        }
+    report_add(scene->report, "files.readable", OK, NULL, "%s and %s", ort, manifest->cuda_folder);
+    return true;
 }
 
 static bool conf_has(const struct scene *scene, const char *folder) {
