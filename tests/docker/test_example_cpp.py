@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 import service_models
 from real import ortimg
+from registries import free_port
 from service_container import (
+    ROOT,
     Service,
     added_bytes,
     build_from_clone,
     docker,
+    run_command,
     serving,
     tensor,
     until,
@@ -41,6 +44,12 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     build_from_clone("cpp-service", IMAGE, tmp_path_factory.mktemp("clone") / "ortimg", network="default")
     yield IMAGE
     subprocess.run(["docker", "rmi", IMAGE], capture_output=True, check=False)
+
+
+def load(service: Service, body: object, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    (folder / "body.json").write_text(json.dumps(body))
+    command = [str(ROOT / "examples" / "load.sh"), service.url, str(folder / "body.json"), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 class TestContract(ServiceContract):
@@ -207,11 +216,45 @@ class TestContract(ServiceContract):
         assert code == 3
         assert str(service.port) in said
 
+    @pytest.mark.parametrize(
+        ("hidden", "told"),
+        [
+            ("/dev/null:/usr/share/none", "CUDA failure 35: "),
+            ("/dev/null:/usr/local/cuda-12.6/lib64/libcublasLt.so.12", "libcublasLt.so.12: "),
+        ],
+        ids=["no driver", "a library that is broken"],
+    )
+    def test_why_cuda_cannot_be_used_is_told_without_where_in_the_source(
+        self, image: str, chain: Path, hidden: str, told: str
+    ) -> None:
+        words = run_command(chain, "--rm", f"--volume={hidden}", PORT=free_port())
+        done = subprocess.run(["docker", *words, image], capture_output=True, text=True, check=False)
+        assert done.returncode == 3
+        assert re.match(rf"error: CUDA cannot be used: [^/]*{told}", done.stderr), done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert "PROVIDER=cpu" in done.stderr
+
     def test_the_engine_runs_the_health_check(self, service: Service) -> None:
         until(
             lambda: docker("inspect", "--format={{.State.Health.Status}}", service.name) == "healthy",
             "the engine says healthy",
         )
+
+    # ---- load.sh ----
+
+    def test_load_is_put_on_it_and_told(self, service: Service, tmp_path: Path) -> None:
+        done = load(service, {"inputs": {"x": GOOD}}, tmp_path, "1", "1", "3")
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        assert told["ready"]["provider"] == "CPUExecutionProvider"
+        assert [run["connections"] for run in told["runs"]] == [1, 3]
+        for run in told["runs"]:
+            assert run["report"]["status_codes"] == {"200": run["report"]["requests"]}
+            assert 0 < run["inference_seconds"] < run["report"]["latencies"]["mean"] / 1e9
+        assert service.metric("ort_in_flight") == 0
+
+    def test_load_that_is_not_answered_is_a_failure(self, service: Service, tmp_path: Path) -> None:
+        assert load(service, {"inputs": {}}, tmp_path, "1", "1").returncode == 1
 
     # ---- the image ----
 

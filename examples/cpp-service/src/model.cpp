@@ -1,5 +1,6 @@
 #include "model.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -8,17 +9,17 @@
 
 namespace {
 
-// One line of what ONNX Runtime says. Its texts about CUDA begin with half a page of C++.
+// One line of what ONNX Runtime says, which begins with half a page of C++ where it is about CUDA.
 std::string cause(const Ort::Exception &error) {
     std::string text = error.what();
-    if (const auto found = text.find("CUDA failure "); found != text.npos)
-        text = text.substr(found, text.find(" ;", found) - found);
-    return text.substr(0, text.find('\n'));
+    for (const char *start : {"CUDA failure ", "Failed to load "})
+        if (const auto found = text.find(start); found != text.npos) text.erase(0, found);
+    return text.substr(0, std::min(text.find('\n'), text.find(" ;")));
 }
 
 EnvironmentError no_cuda(const Ort::Exception &error) {
     return EnvironmentError("CUDA cannot be used: " + cause(error) +
-                            "; start the container with --gpus, or ask for the CPU with PROVIDER=cpu");
+                            "; give the container a GPU (--gpus all), or ask for the CPU (PROVIDER=cpu)");
 }
 
 bool is_about_the_model(const Ort::Exception &error) {
