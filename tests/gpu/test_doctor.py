@@ -49,7 +49,7 @@ def test_the_driver_and_the_gpu_of_this_machine_are_told() -> None:
 
 
 @pytest.mark.usefixtures("_one_system")
-@pytest.mark.parametrize("visible", ["-1", "99", "GPU-abc", "", "0,-1"])
+@pytest.mark.parametrize("visible", ["-1", "99", "GPU-abc", "", "0,-1", "0,0", "0, 0"])
 def test_a_list_that_hides_gpus_is_told(visible: str) -> None:
     code, seen, output = doctor(CUDA_VISIBLE_DEVICES=visible)
     assert "it stops at" in seen["device.visible"], output

@@ -233,16 +233,32 @@ def test_what_a_process_sees_is_the_machines_fault_and_what_an_image_sets_is_the
     assert all(one.machine is place.runs for one in failed)
 
 
-def test_blanks_twice_and_several_mig_devices_are_told() -> None:
+@pytest.mark.parametrize("value", ["0,0", "0, 0", "0,1,00"])
+def test_a_list_with_a_device_twice_shows_none(value: str) -> None:
+    (finding,) = [
+        found
+        for found in check_devices({"CUDA_VISIBLE_DEVICES": value}, None, Place.HOST)
+        if found.verdict is FindingVerdict.FAIL
+    ]
+    assert "named twice" in finding.evidence
+    assert "CUDA sees no GPU" in finding.evidence
+
+
+def test_a_number_with_more_behind_it_is_that_number() -> None:
+    found = [*check_devices({"CUDA_VISIBLE_DEVICES": "0;1"}, ONE, Place.HOST)]
+    assert [one.verdict for one in found] == [FindingVerdict.OK, FindingVerdict.WARNING]
+    assert "drops the rest" in found[1].evidence
+
+
+def test_blanks_and_several_mig_devices_are_told() -> None:
     text = "\n".join(
         line
-        for value in ("0, 1", "0,0", "MIG-aaaa,MIG-bbbb")
+        for value in ("0, 1", "MIG-aaaa,MIG-bbbb")
         for line in said(
             check_devices({"CUDA_VISIBLE_DEVICES": value}, None, Place.HOST), Check.DEVICE_VISIBLE
         )
     )
     assert "has blanks" in text
-    assert "twice" in text
     assert "several MIG devices" in text
 
 
