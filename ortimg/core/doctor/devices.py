@@ -2,8 +2,8 @@
 
 CUDA reads its list up to the first element that is no device, and counts what it has read from 0.
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables
-Two things seen on an H200 with driver 580.159.04, and not written there: a list that names a device twice shows none
-at all, and of an element that begins with a number only the number is read ("0;1" is 0).
+Two things seen on an H200 with driver 580.159.04, and not written there: a list that names a device twice
+shows none at all, and of an element that begins with a number only the number is read ("0;1" is 0).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _checks(
     if odd := [name for name in (value or "").split(",") if re.match(r"\s*[0-9]+\s*[^0-9\s]", name)]:
         yield warn(
             Check.DEVICE_VISIBLE,
-            f'{CUDA}="{value}": of "{odd[0].strip()}" CUDA reads the number it begins with, and drops the rest',
+            f'{CUDA}="{value}": of "{odd[0].strip()}" CUDA reads the number in front and drops the rest',
             "write numbers or UUIDs with commas between them: 0,1",
         )
     yield from _container(environment, place)
