@@ -14,7 +14,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from bench import noise
+from bench.daemons import unmount_below
 from bench.inputs import choose, fetch_root
 from bench.parts import PARTS, Run
 from bench.publish import publish
@@ -62,6 +65,7 @@ def _options() -> argparse.Namespace:
 
 def _prepare(options: argparse.Namespace) -> None:
     """What needs the network or may fail early."""
+    cells = [have.cell.identifier for have in choose(options.cells, Cache.default())]
     if os.geteuid() != 0:
         raise EnvironmentFault("the bench starts engines of its own: only root may", "run it as root")
     for program in ("dockerd", "containerd", "ctr", "docker", "docker-registry", "unshare", "ip", "zstd"):
@@ -69,7 +73,6 @@ def _prepare(options: argparse.Namespace) -> None:
             raise EnvironmentFault(
                 f"{program} is not here", "run `make engine` and scripts/install-registry.sh"
             )
-    cells = [have.cell.identifier for have in choose(options.cells, Cache.default())]
     print(f"cells: {' '.join(cells)}", file=sys.stderr)
     state = State(_CACHE / "state")
     if options.again or state.read("cells", list[str]) != cells:
@@ -93,11 +96,18 @@ def _with_own_network() -> int:
 
 
 def _measure(options: argparse.Namespace) -> None:
+    lock = FileLock(_CACHE / "run.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise EnvironmentFault("another run of the bench is under way", "wait until it has ended") from None
+    work = _CACHE / "work"
+    noise.end_leftovers()  # of a run that was killed
+    unmount_below(work)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
     noise.join_group()
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    work = _CACHE / "work"
-    shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
-    work.mkdir(parents=True)
     try:
         run = Run(
             work=work, state=State(_CACHE / "state"), inputs=choose(options.cells, Cache.default()),

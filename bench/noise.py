@@ -7,7 +7,9 @@ from that of others. The disk is not watched: somebody else's writing is seen on
 from __future__ import annotations
 
 import os
+import signal
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -63,9 +65,8 @@ class Stopwatch:
 
 def join_group() -> None:
     """Put this process, and so all that it starts, into the control group. Nothing where that cannot be."""
-    first_version = _CGROUP / "cpuacct"
     # Version 2 wants processes in leaves only, and containers get groups of their own beside this one.
-    folder = first_version / GROUP if first_version.is_dir() else _CGROUP / GROUP / "bench"
+    folder = _group() if _is_first_version() else _group() / "bench"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "cgroup.procs").write_text(str(os.getpid()))
@@ -73,17 +74,32 @@ def join_group() -> None:
         return
 
 
+def end_leftovers() -> None:
+    """End what a run that was killed has left: the processes of the control group, by their numbers."""
+    for file in _group().rglob("cgroup.procs"):
+        with suppress(OSError):
+            for pid in map(int, file.read_text().split()):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
 def own_seconds() -> float | None:
     """Processor time of the control group so far."""
     try:
-        return int((_CGROUP / "cpuacct" / GROUP / "cpuacct.usage").read_text()) / 1e9
-    except OSError:
-        pass
-    try:
-        lines = (_CGROUP / GROUP / "cpu.stat").read_text().splitlines()
+        if _is_first_version():
+            return int((_group() / "cpuacct.usage").read_text()) / 1e9
+        lines = (_group() / "cpu.stat").read_text().splitlines()
     except OSError:
         return None
     return next((int(line.split()[1]) / 1e6 for line in lines if line.startswith("usage_usec")), None)
+
+
+def _is_first_version() -> bool:
+    return (_CGROUP / "cpuacct").is_dir()
+
+
+def _group() -> Path:
+    return _CGROUP / "cpuacct" / GROUP if _is_first_version() else _CGROUP / GROUP
 
 
 def busy_seconds() -> float:
