@@ -1,4 +1,7 @@
-"""A result as a picture: every ratio as a bar, against its goal. The same result gives the same bytes."""
+"""A result as a picture: every ratio as a bar with its goal, each on a scale of its own.
+
+The same result gives the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,19 @@ def write_plot(result: Result, path: Path) -> None:
     figure = Figure(figsize=(9, 1.4 + 0.62 * max(len(rows), 1)), layout="constrained")
     axes = figure.subplots()
     for place, row in enumerate(rows):
-        axes.barh(place, 1.0, height=0.62, color=_AGAINST)
-        axes.barh(place, row.ours / row.against, height=0.36, color=_colour(row))
+        share = row.ours / row.against
+        whole = 1 / max(share, 1.0)
+        axes.barh(place, whole, height=0.62, color=_AGAINST)
+        axes.barh(place, whole * share, height=0.36, color=_colour(row))
         if row.goal is not None:
-            mark = 1 / row.goal if row.of == "against / ours" else row.goal
+            mark = whole * (1 / row.goal if row.of == "against / ours" else row.goal)
             axes.plot([mark, mark], [place - 0.34, place + 0.34], color="black", linewidth=1.4)
         axes.text(0.01, place - 0.36, _label(row), fontsize=7.5, va="bottom")
     axes.set_ylim(len(rows) - 0.4, -0.8)
-    widest = max([1.0, *(row.ours / row.against for row in rows)])
-    axes.set_xlim(0, widest * 1.02)
+    axes.set_xlim(0, 1.01)
+    axes.set_xticks([])
     axes.set_yticks([])
-    axes.set_xlabel("share of what it is held against (grey: 1); a black line is the goal")
+    axes.set_xlabel("coloured: ortimg; grey: what it is held against; black line: the goal")
     machine = result.machine
     axes.set_title(
         f"make bench, {result.date[:10]}: {len(result.cells)} cells, {machine.cores} cores of {machine.cpu}",
@@ -44,7 +49,7 @@ def _label(row: Ratio) -> str:
     both = f"{amount(row.ours, row.unit)} against {amount(row.against, row.unit)}"
     noise = ", others used the machine" if row.noisy else ""
     wanted = "" if row.goal is None else f", goal {goal(row)}"
-    return f"{row.title}: {both}: {factor(row)}{wanted}{noise}"
+    return f"{row.title.replace('`', '')}: {both}: {factor(row)}{wanted}{noise}"
 
 
 def _colour(row: Ratio) -> str:

@@ -21,7 +21,7 @@ def factor(ratio: Ratio) -> str:
     """ "6.1 times", or "0.23", with as many digits as say something."""
     if ratio.of == "against / ours":
         return f"{ratio.value:.1f} times"
-    return f"{ratio.value:.2f}" if ratio.value >= 0.1 else f"{ratio.value:.3f}"
+    return f"{ratio.value:.2f}" if ratio.value >= 1 else f"{ratio.value:.3f}"
 
 
 def goal(ratio: Ratio) -> str:
