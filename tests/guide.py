@@ -8,6 +8,7 @@ A block of shell, C++, CMake or Python has one of these comments on the line abo
         user=N:N  root=ro        as that user; with a root file system that cannot be written
         keep                     in one container that is kept for the page's blocks with `keep` of that image
         exit=N                   of any block that is run: it is meant to end with N
+        always                   of a host block: also after a failed one, to take away what the page started
     file: NAME                   the text of that file in the page's folder; a later block uses it
     output                       a text block: all that the block above prints; a line "…" stands for any
                                  lines, "…" within a line for any text
@@ -72,6 +73,7 @@ class Marker:
     user: str | None = None
     read_only: bool = False
     keep: bool = False
+    always: bool = False
     exit: int = 0
 
 
@@ -140,9 +142,10 @@ def _read_run(value: str) -> Marker:
     if not code.isdigit():
         raise ValueError(f'"exit={code}" is no exit code')
     if place == "host":
-        if options:
-            raise ValueError(f'"{" ".join(options)}" is not for the host')
-        return Marker(Kind.HOST, exit=int(code))
+        always = options.pop("always", None)
+        if options or always not in (None, "yes"):
+            raise ValueError(f'"{" ".join(rest)}" is not for the host')
+        return Marker(Kind.HOST, always=always == "yes", exit=int(code))
     if kind != "image" or not image:
         raise ValueError(f'"{place}" is neither "host" nor "image=…"')
     user, root, keep = options.pop("user", None), options.pop("root", None), options.pop("keep", None)
@@ -152,7 +155,7 @@ def _read_run(value: str) -> Marker:
         raise ValueError(f'"user={user}" is not two numbers')
     if root not in (None, "ro") or keep not in (None, "yes"):
         raise ValueError('only "root=ro" and "keep" are known')
-    return Marker(Kind.IMAGE, image, user, root == "ro", keep == "yes", int(code))
+    return Marker(Kind.IMAGE, image, user, root == "ro", keep == "yes", exit=int(code))
 
 
 def read_page(path: Path, text: str | None = None) -> Page:

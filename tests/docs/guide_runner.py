@@ -58,16 +58,27 @@ class Runner:
     def run(self) -> list[tuple[Step, float]]:
         """All blocks, with the seconds each took. Raises BlockError at the first that fails."""
         took = []
-        for step in self.page.steps:
+        for index, step in enumerate(self.page.steps):
             begin = time.monotonic()
-            if step.marker.kind is Kind.FILE:
-                path = self.folder / step.marker.value
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(step.block.text, "utf-8")
-            elif step.marker.kind in (Kind.HOST, Kind.IMAGE):
-                self._judge(step, self._host(step) if step.marker.kind is Kind.HOST else self._image(step))
+            try:
+                self._do(step)
+            except BlockError:
+                for later in self.page.steps[index + 1 :]:
+                    if later.marker.always:
+                        self._host(later)
+                raise
             took.append((step, time.monotonic() - begin))
         return took
+
+    def _do(self, step: Step) -> None:
+        if step.marker.kind is Kind.FILE:
+            path = self.folder / step.marker.value
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(step.block.text, "utf-8")
+        elif step.marker.kind is Kind.HOST:
+            self._judge(step, self._host(step))
+        elif step.marker.kind is Kind.IMAGE:
+            self._judge(step, self._image(step))
 
     def _judge(self, step: Step, said: Said) -> None:
         wrong = None

@@ -65,6 +65,14 @@ def test_blocks_after_a_failed_one_are_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "after").exists()
 
 
+def test_what_a_page_started_is_taken_away_after_a_failure_too(tmp_path: Path) -> None:
+    page = block("run: host", "touch ../started") + block("run: host", "false")
+    with pytest.raises(BlockError) as caught:
+        run(page + block("run: host always", "rm ../started; false"), tmp_path)
+    assert not (tmp_path / "started").exists()
+    assert "page.md:8" in str(caught.value), "the failure is that of the block that failed first"
+
+
 def test_a_container_is_what_its_marker_says(tmp_path: Path) -> None:
     page = block(f"run: image={IMAGE} user=10001:10001 root=ro", "id -u; touch mine; touch /etc/x || echo no")
     page += output("10001\ntouch: cannot touch '/etc/x': Read-only file system\nno")

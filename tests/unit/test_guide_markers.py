@@ -62,6 +62,7 @@ def test_a_page_is_read() -> None:
     [
         ("run: host", Marker(Kind.HOST)),
         ("run: host exit=1", Marker(Kind.HOST, exit=1)),
+        ("run: host always", Marker(Kind.HOST, always=True)),
         ("run: image=debian:12 keep", Marker(Kind.IMAGE, "debian:12", keep=True)),
         ("file: src/main.cpp", Marker(Kind.FILE, "src/main.cpp")),
         ("output", Marker(Kind.OUTPUT)),
@@ -87,6 +88,8 @@ def test_every_marker_is_known(comment: str, marker: Marker) -> None:
         "run: image=a exit=1 exit=2",
         "run: host user=1:1",
         "run: host exit=no",
+        "run: host always=1",
+        "run: image=a always",
         "file: /etc/passwd",
         "file: ../x",
         "file: two words",
