@@ -10,6 +10,8 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_VENV ?= .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
 ORTIMG := $(BIN)/ortimg
 TOOLS := $(or $(ORTIMG_TOOLS),$(HOME)/.cache/ortimg-tools)/bin
 UV_COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11
@@ -98,7 +100,7 @@ test-fleet: engine registry ## Run the tests on two BuildKit daemons and a regis
 	$(BIN)/pytest -q -s tests/fleet
 
 .PHONY: test-browser
-test-browser: $(READY) ## Look at the page of `ortimg report` in Chromium (installs it, and checkers from npm)
+test-browser: $(READY) $(DOCS_READY) ## Look at the page of `ortimg report` and at the docs site in Chromium (installs it, and checkers from npm)
 	@scripts/install-browser.sh
 	$(BIN)/pytest -q tests/browser
 
@@ -114,10 +116,26 @@ render: $(READY) ## Write the Dockerfiles from images.yaml and templates/
 man: $(READY) ## Write the man pages from what `--help` says (read one: `man -l man/ortimg.1`)
 	$(BIN)/python scripts/make_man.py
 
+# An environment of its own: what makes the site is no business of the tests.
+$(DOCS_READY): requirements/docs.txt
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/install-venv.sh
+	$(PYTHON) -m venv --clear $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
+.PHONY: docs
+docs: $(DOCS_READY) ## Build the docs site into build/site, English and Chinese; a broken link is an error
+	@$(DOCS_VENV)/bin/python scripts/make_site.py
+
+.PHONY: docs-serve
+docs-serve: docs ## Show the docs site on http://127.0.0.1:8000
+	@$(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site 8000
+
 .PHONY: requirements
 requirements: $(READY) ## Update the hashed requirements to the newest versions that fit
 	$(UV_COMPILE) --upgrade --python-platform x86_64-manylinux_2_28 requirements/tools.in -o ortimg/context/tools/requirements.txt
 	$(UV_COMPILE) --upgrade pyproject.toml requirements/dev.in -o requirements/dev.txt
+	$(UV_COMPILE) --upgrade requirements/docs.in -o requirements/docs.txt
 
 .PHONY: wheel
 wheel: $(READY) ## Build the wheel into dist/
@@ -125,4 +143,4 @@ wheel: $(READY) ## Build the wheel into dist/
 
 .PHONY: clean
 clean: ## Remove what these commands made here (not the cache, not the images)
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DOCS_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

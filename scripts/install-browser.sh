@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What looks at the page of `ortimg report`: Debian's Chromium, and checkers of accessibility and HTML from npm.
+# What looks at the page of `ortimg report` and at the docs site: Debian's Chromium with a Chinese font, and checkers of
+# accessibility and HTML from npm.
 set -euo pipefail
 cd "$(dirname "$0")/../tests/browser"
 if ! command -v chromium >/dev/null && [[ -z ${CHROMIUM:-} ]]; then
@@ -10,7 +11,7 @@ if ! command -v chromium >/dev/null && [[ -z ${CHROMIUM:-} ]]; then
     fi
     echo "installing chromium (about 100 MB)" >&2
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core fonts-wqy-zenhei >/dev/null
 fi
 if ! command -v npm >/dev/null; then
     echo "error: there is no npm on PATH. Install Node.js 20 or newer." >&2
