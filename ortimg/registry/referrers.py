@@ -77,8 +77,8 @@ def list_referrers(
     repository: Repository, subject_digest: str, artifact_type: str | None = None
 ) -> tuple[Descriptor, ...]:
     """What is attached to an image; `artifact_type`: of this type only. Raises `Unreachable` and `Denied`."""
-    # Both: a registry that learned the API later lists nothing of before, and go-containerregistry's (0.20)
-    # lists with the wrong type and without annotations. A registry that does it well has no such tag.
+    # Both: a registry that learned the API later lists nothing of before, and go-containerregistry's (0.22)
+    # lists with the wrong type. A registry that does it well has no such tag.
     rows = {row.digest: row for row in _from_api(repository, subject_digest) or ()}
     rows |= {row.digest: row for row in _from_tag(repository, subject_digest)}
     return tuple(row for row in rows.values() if artifact_type in (None, row.artifact_type))
