@@ -26,16 +26,14 @@ def read_generated(root: Path) -> dict[str, str]:
     }
 
 
-def read_readme(root: Path) -> str | None:
-    """The README, if it has markers for generated tables. Raises ConfigError where it is not UTF-8."""
-    path = root / README
-    if not path.is_file():
-        return None
-    raw = path.read_bytes()
-    if b"<!-- ortimg:" not in raw:
-        return None
-    text = decode(raw, README)
-    return text if has_markers(text) else None
+def read_readmes(root: Path) -> dict[str, str]:
+    """Name → text of the README and its translations that have markers for generated tables.
+
+    Raises ConfigError where one is not UTF-8.
+    """
+    found = {path.name: path.read_bytes() for path in sorted(root.glob(README)) if path.is_file()}
+    texts = {name: decode(raw, name) for name, raw in found.items() if b"<!-- ortimg:" in raw}
+    return {name: text for name, text in texts.items() if has_markers(text)}
 
 
 def read_pipelines(root: Path) -> dict[str, str]:
@@ -90,8 +88,8 @@ def _present(root: Path) -> Iterator[Path]:
     for name in (BAKE_FILE, SCHEMA_FILE):
         if (root / name).is_file():
             yield root / name
-    if read_readme(root) is not None:
-        yield root / README
+    for name in read_readmes(root):
+        yield root / name
     for name in read_pipelines(root):
         yield root / name
     for path in sorted((root / DOCKERFILES).rglob("*")):

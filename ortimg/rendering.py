@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from ortimg.core.front_page import README, tags_table, with_bases, with_tables
+from ortimg.core.front_page import tags_table, with_bases, with_tables
 from ortimg.core.lock import Lock
 from ortimg.core.model import Cell
 from ortimg.core.render import DOCKERFILES, Pins, render
 from ortimg.data import images_schema, read_host_facts
-from ortimg.generated import SCHEMA_FILE, read_pipelines, read_readme
+from ortimg.generated import SCHEMA_FILE, read_pipelines, read_readmes
 from ortimg.inputs.lockfile import read_lock
 from ortimg.project import Project
 from ortimg.sources import own_templates, read_sources
@@ -21,16 +21,18 @@ TEMPLATES = "templates"
 def render_project(project: Project, lock: Lock | None = None) -> dict[str, str]:
     """Path → text. A `templates/` folder beside images.yaml replaces partials by name.
 
-    README.md is among them if it has markers for tables: its own text, with those filled in. So are pipelines
-    that `ortimg ci` made, with the options that they were made with.
+    README.md, and its translations such as README.zh-CN.md, are among them if they have markers for tables:
+    their own text, with those filled in. So are pipelines that `ortimg ci` made, with the options that they
+    were made with.
     """
     sources = read_sources(project.root / TEMPLATES)
     plan = project.plan
     pins = pins_of(lock if lock is not None else read_lock(project.root), plan.cells)
     files = render(plan.repository, plan.cells, sources, pins, plan.mirrors.tools_image)
     files[SCHEMA_FILE] = json.dumps(images_schema(), indent=2) + "\n"
-    if (readme := read_readme(project.root)) is not None:
-        files[README] = with_tables(readme, _tables(plan.cells))
+    if readmes := read_readmes(project.root):
+        tables = _tables(plan.cells)
+        files |= {name: with_tables(text, tables, name) for name, text in readmes.items()}
     return files | _pipelines(project)
 
 

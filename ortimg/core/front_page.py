@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ortimg.core.model import Cell, Flavour
 from ortimg.core.problems import Problem, config_error, near, quote
 
-README = "README.md"
+README = "README*.md"  # and its translations: README.zh-CN.md
 _MARKER = re.compile(r"^<!-- (/?)ortimg:([\w-]*) -->$")
 
 
@@ -17,10 +17,10 @@ def has_markers(text: str) -> bool:
     return any(_MARKER.match(line.strip()) for line in text.splitlines())
 
 
-def with_tables(text: str, tables: Mapping[str, str]) -> str:
+def with_tables(text: str, tables: Mapping[str, str], file: str = "README.md") -> str:
     """The README with each table between its markers, `<!-- ortimg:NAME -->` and `<!-- /ortimg:NAME -->`.
 
-    Raises ConfigError for a marker of an unknown table, and for one without its partner.
+    `file`: its name, for what is told. Raises ConfigError for a marker of an unknown table, and for one without its partner.
     """
     lines = text.splitlines(keepends=True)
     out: list[str] = []
@@ -49,7 +49,7 @@ def with_tables(text: str, tables: Mapping[str, str]) -> str:
     if inside is not None:
         problems.append(Problem(inside[1], (), f"the table {quote(inside[0])} has no end"))
     if problems:
-        raise config_error(README, problems)
+        raise config_error(file, problems)
     return "".join(out)
 
 

@@ -106,6 +106,16 @@ def test_a_readme_without_markers_is_left_alone(project: Path) -> None:
         assert (project / "README.md").read_bytes() == raw
 
 
+def test_a_translation_follows_too(project: Path) -> None:
+    twin = project / "README.zh-CN.md"
+    twin.write_text(EMPTY.replace("more", "更多"), "utf-8")
+    assert render(project).exit_code == 0
+    assert "| 1.16.2 |" in twin.read_text("utf-8") and twin.read_text("utf-8").endswith("更多\n")
+    assert not (project / "README.md").exists()
+    twin.write_text("<!-- ortimg:fit -->\n")
+    assert render(project).stderr == 'README.zh-CN.md:1: the table "fit" has no end\n'
+
+
 def test_the_schema_for_editors_is_the_one_that_checks(project: Path) -> None:
     assert render(project).exit_code == 0
     path = project / "images.schema.json"
