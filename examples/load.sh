@@ -31,7 +31,8 @@ get() { # get PATH: the body of the answer, by bash alone
 }
 
 sum_and_count() { # of ort_inference_seconds
-    get /metrics | sed -n 's/^ort_inference_seconds_\(sum\|count\) //p' | paste -sd' '
+    get /metrics | awk '$1 == "ort_inference_seconds_sum" { s = $2 } $1 == "ort_inference_seconds_count" { c = $2 }
+        END { print s, c }' # in either order: exporters differ
 }
 
 work=$(mktemp -d)

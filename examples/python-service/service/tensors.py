@@ -97,9 +97,11 @@ def _convert(data: list[object], dtype: str, where: str) -> Array:
 
 
 def as_json(values: Array) -> Mapping[str, object]:
-    """An output. orjson writes NumPy's numbers as they are, and null for what is not a finite number."""
-    return {
-        "shape": values.shape,
-        "dtype": str(values.dtype),
-        "data": np.ascontiguousarray(values).reshape(-1),
-    }
+    """An output. orjson writes NumPy's numbers as they are; JSON has no NaN and no infinity."""
+    flat: object = np.ascontiguousarray(values).reshape(-1)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        flat = [_NOT_FINITE.get(str(value), value) for value in values.reshape(-1).tolist()]
+    return {"shape": values.shape, "dtype": str(values.dtype), "data": flat}
+
+
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
