@@ -1,8 +1,8 @@
 """Records a real run of ortimg as a picture: docs/images/run.svg, and its words beside it, run.txt.
 
 Run: `python scripts/record_run.py`, on a machine whose cache and engine are warm, else it takes minutes.
-Its images go into a repository of their own, `localhost/ortimg-recording`, and are removed at the end. What the
-commands print on stdout is shown; the live table on stderr, cleared at the end, is not.
+Its images go into a repository of their own, `localhost/ortimg-recording`, and are removed at the end. Shown
+is what commands print on stdout; the live table on stderr, cleared at the end, is not.
 """
 
 from __future__ import annotations

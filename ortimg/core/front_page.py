@@ -20,7 +20,8 @@ def has_markers(text: str) -> bool:
 def with_tables(text: str, tables: Mapping[str, str], file: str = "README.md") -> str:
     """The README with each table between its markers, `<!-- ortimg:NAME -->` and `<!-- /ortimg:NAME -->`.
 
-    `file`: its name, for what is told. Raises ConfigError for a marker of an unknown table, and for one without its partner.
+    `file`: its name, for what is told. Raises ConfigError for a marker of an unknown table, and for one
+    without its partner.
     """
     lines = text.splitlines(keepends=True)
     out: list[str] = []

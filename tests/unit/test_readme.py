@@ -14,7 +14,7 @@ from readme import ROOT, RUN, SHELL, Block, Command, blocks, commands, fault_of
 
 from ortimg.cli import VERBS, cli
 
-FILES = ("README.md", "CONTRIBUTING.md", "ortimg/data/init/README.md")
+FILES = ("README.md", "README.zh-CN.md", "CONTRIBUTING.md", "ortimg/data/init/README.md")
 MAKEFILES = {"ortimg/data/init/README.md": ROOT / "ortimg" / "data" / "init" / "Makefile"}
 
 
@@ -105,6 +105,53 @@ def test_the_two_commands() -> None:
     shown = [block for block in found if "make test" in block.text.split("\n")]
     assert shown
     assert all(block.info == "sh" for block in shown)
+
+
+TWINS = ("README.md", "README.zh-CN.md")
+
+
+def shape(text: str) -> dict[str, object]:
+    """What two languages of one text must share."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    rows = [line for line in prose.splitlines() if line.startswith("|")]
+    links = re.findall(r"\]\(([^)\s]+)\)", prose)
+    return {
+        "headings": [len(marks) for marks in re.findall(r"^(#+) ", prose, re.MULTILINE)],
+        "blocks": [(block.info, block.text) for block in blocks(text)],
+        "generated": re.findall(r"^<!-- ortimg:(\w+) -->\n(.*?)^<!-- /", text, re.MULTILINE | re.DOTALL),
+        "first columns": [row.split(" | ")[0] for row in rows if row.startswith("| `")],
+        "links": [link.replace(".zh.md", ".md") for link in links if link not in TWINS],
+        "code": sorted(re.findall(r"`[^`]+`", prose)),
+    }
+
+
+def test_the_readme_says_the_same_in_both_languages() -> None:
+    """Headings by level, blocks, generated tables, commands, links, words of code."""
+    english, chinese = (shape(text_of(name)) for name in TWINS)
+    assert english == chinese
+    assert all(english.values())
+
+
+def test_the_readme_names_its_twin() -> None:
+    for name, twin in zip(TWINS, reversed(TWINS), strict=True):
+        assert f"]({twin})" in text_of(name)
+
+
+def test_the_picture_of_the_run_asks_no_other_host_and_has_its_text() -> None:
+    """`scripts/record_run.py` makes both."""
+    folder = ROOT / "docs" / "images"
+    picture, words = (folder / "run.svg").read_text("utf-8"), (folder / "run.txt").read_text("utf-8")
+    assert len(picture) < 300_000
+    assert "url(" not in picture.replace("url(#", "") and "<image" not in picture
+    typed = [line.removeprefix("$ ") for line in words.splitlines() if line.startswith("$ ")]
+    assert len(typed) == 3
+    for line in typed:
+        assert commands_exist(line)
+        assert line.replace(" ", "&#160;").replace("'", "&#x27;") in picture
+
+
+def commands_exist(line: str) -> bool:
+    return all(command.words[1] in VERBS for command in commands(f"```sh\n{line}\n```\n"))
 
 
 EXAMPLE = """\
