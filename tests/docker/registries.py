@@ -35,8 +35,8 @@ _PIECE = 1 << 16
 class Kind(Enum):
     """Two implementations of one specification.
 
-    crane's takes manifests whose blobs are not there: on it the order of a push alone keeps tags whole. It has no
-    log-ins, no TLS and no referrers API; Debian's has no referrers API either.
+    crane's takes manifests whose blobs are not there: on it the order of a push alone keeps tags whole.
+    It has no log-ins, no TLS and no referrers API; Debian's has no referrers API either.
     """
 
     DEBIAN = "docker-registry"  # distribution 2.8
