@@ -20,6 +20,7 @@ OTHERS = {  # name of the file → whose output it is
     "compare": "compare",
     "doctor": "doctor",
     "service": "a load on an example",
+    "guide": "blocks of docs/guide, which tests/docs holds against the pages",
 }
 
 
