@@ -42,7 +42,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str | No
         done="measured",
         failed="TARGET fails before or while it is measured",
         environment="CUDA could not be measured here",
-        more=("docs/bench.md",),
+        more=("docs/bench.md", "docs/guide/measuring.md"),
     ),
 )
 @click.argument("target", required=False)

@@ -28,7 +28,7 @@ _FILE = click.Path(path_type=Path)
         done="NEW is a drop-in",
         failed="you must act; what to do is shown",
         environment="this machine cannot tell",
-        more=("docs/upgrading.md",),
+        more=("docs/upgrading.md", "docs/guide/upgrading.md"),
     ),
 )
 @click.argument("old")

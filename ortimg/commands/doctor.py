@@ -27,7 +27,7 @@ from ortimg.verify.report import FindingVerdict, Verdict
         done="no fault; there may be warnings",
         failed="something is wrong",
         environment="the machine is at fault: no driver, no GPU, an engine that hands out none",
-        more=("docs/doctor.md",),
+        more=("docs/doctor.md", "docs/guide/faults.md"),
     ),
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[TARGET] | --run -- PROGRAM...")

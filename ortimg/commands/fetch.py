@@ -39,7 +39,7 @@ SCHEMA = 1  # version of the JSON; more keys may come, none goes
         ),
         done="every input is in the cache, or is pulled by the engine itself",
         environment="one could not be had; why is shown",
-        more=("docs/supply-chain.md", "docs/reliability.md"),
+        more=("docs/origins.md", "docs/supply-chain.md"),
     ),
 )
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")

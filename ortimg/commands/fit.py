@@ -43,7 +43,7 @@ REPOSITORY = "onnxruntime-gpu"  # with --all, outside a project
         done="at least one cell fits, as far as was told",
         failed="none does",
         environment="--here finds no NVIDIA driver",
-        more=("docs/images-yaml.md",),
+        more=("docs/guide/which-version.md",),
     ),
 )
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")

@@ -28,7 +28,7 @@ SCHEMA = 1  # version of the JSON; more keys may come, none goes
         done="the lock holds, or what was new is in it",
         failed="something is not as it was locked; it is shown",
         environment="images.lock cannot be written",
-        more=("docs/supply-chain.md",),
+        more=("docs/origins.md", "docs/supply-chain.md"),
     ),
 )
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")

@@ -23,7 +23,7 @@ from ortimg.project import Project, pass_project
         done="written",
         failed="the engine has none of these images",
         environment="no engine, or the folder cannot be written",
-        more=("docs/supply-chain.md",),
+        more=("docs/supply-chain.md", "docs/guide/security.md"),
     ),
 )
 @click.argument("names", nargs=-1, metavar="[SELECTOR|IMAGE]...")

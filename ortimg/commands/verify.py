@@ -41,7 +41,7 @@ SCHEMA = 1  # of the JSON for several targets; more keys may come, none goes
         done="every target passes",
         failed="a target fails; what is at fault and the cure are shown",
         environment="this machine cannot tell: no engine, no GPU, no driver",
-        more=("docs/gpu.md", "docs/gpu-runs/README.md"),
+        more=("docs/gpu.md", "docs/guide/on-the-gpu.md"),
     ),
 )
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")

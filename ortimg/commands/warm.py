@@ -25,7 +25,7 @@ from ortimg.helping import Guide, Verb
         done="warmed; --check: the cache is of use here",
         failed="a start failed, or the record does not allow the image; --check: the cache is of no use here",
         environment="no GPU, no engine, no room",
-        more=("docs/warm.md",),
+        more=("docs/warm.md", "docs/guide/warm-up.md"),
     ),
 )
 @click.argument("target", required=False, metavar="[IMAGE|ROOT_DIR]")
