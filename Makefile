@@ -91,7 +91,7 @@ test-gpu: $(READY) ## Run the tests that need an NVIDIA GPU
 
 .PHONY: test-docs
 test-docs: engine ## Run every block of the guide where it says that it is run (needs the images)
-	$(BIN)/pytest -q -n 2 tests/docs
+	$(BIN)/pytest -q -n 2 --dist worksteal tests/docs
 
 .PHONY: test-fleet
 test-fleet: engine registry ## Run the tests on two BuildKit daemons and a registry (some minutes, 20 GB; needs root)

@@ -308,7 +308,10 @@ def output_within(shown: str, said: str) -> bool:
 
 
 def english_pages() -> list[Path]:
-    """Every page whose blocks are promises: the guide, derived images, the examples."""
-    found = [path for path in sorted(GUIDE.glob("*.md")) if not path.name.endswith(TWIN)]
-    found += [path for path in [ROOT / "docs" / "derived.md"] if path.exists()]
-    return [*found, *sorted(ROOT.glob("examples/*/README.md"))]
+    """Every page whose blocks are promises: the examples, which take longest, derived images, the guide."""
+    found = [
+        *sorted(ROOT.glob("examples/*/README.md")),
+        ROOT / "docs" / "derived.md",
+        *sorted(GUIDE.glob("*.md")),
+    ]
+    return [path for path in found if path.exists() and not path.name.endswith(TWIN)]
