@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from contextlib import ExitStack
@@ -19,7 +20,7 @@ from readme import ROOT
 from ortimg.data import read_catalogue
 from ortimg.inputs.cache import Cache
 
-LIMIT = 300  # seconds for one block
+LIMIT = 900  # seconds for one block: a bound for hangs; a cold build on a busy machine takes minutes
 SHELL = ("bash", "-euo", "pipefail", "-c")
 TOGETHER = ("sh", "-c", 'exec "$@" 2>&1', "sh")  # the engine's two streams arrive in any order, one does not
 BASES = {"debian:12": "base-debian12", "debian:13": "base-debian13"}
@@ -39,8 +40,8 @@ class Said:
 class Runner:
     """One page's folder and containers; `close` removes both."""
 
-    def __init__(self, page: Page, folder: Path) -> None:
-        self.page, self.folder = page, folder
+    def __init__(self, page: Page, folder: Path, limit: float = LIMIT) -> None:
+        self.page, self.folder, self.limit = page, folder, limit
         self._kept: dict[tuple[str, ...], str] = {}
         self._stack = ExitStack()
         folder.mkdir(exist_ok=True)
@@ -98,17 +99,17 @@ class Runner:
             "LC_ALL": "C.UTF-8",
             "COLUMNS": "100",
         }
-        return _run([*SHELL, step.block.text], self.folder, environment)
+        return _run([*SHELL, step.block.text], self.folder, self.limit, environment)
 
     def _image(self, step: Step) -> Said:
         command = [*TOGETHER, *(("python3", "-uc") if step.block.info in PYTHON else SHELL)]
         start = self._container(step)
         if step.marker.keep:
             name = self._keep(tuple(start))
-            return _run(["docker", "exec", name, *command, step.block.text], self.folder)
+            return _run(["docker", "exec", name, *command, step.block.text], self.folder, self.limit)
         name = _name()
         run = ["docker", "run", "--rm", "--name", name, *start, *command, step.block.text]
-        return _run(run, self.folder, container=name)
+        return _run(run, self.folder, self.limit, container=name)
 
     def _container(self, step: Step) -> list[str]:
         """What `docker run` is told of the block's container, up to the image."""
@@ -134,7 +135,7 @@ class Runner:
             name = _name()
             run = ["docker", "run", "--detach", "--rm", "--init", "--name", name, *start, "sleep", "infinity"]
             self._stack.callback(_remove, name)
-            said = _run(run, self.folder)
+            said = _run(run, self.folder, self.limit)
             assert said.code == 0, said.text
             self._kept[start] = name
         return self._kept[start]
@@ -162,24 +163,30 @@ def _remove(container: str) -> None:
 
 
 def _run(
-    command: list[str], folder: Path, environment: dict[str, str] | None = None, container: str | None = None
+    command: list[str],
+    folder: Path,
+    limit: float,
+    environment: dict[str, str] | None = None,
+    container: str | None = None,
 ) -> Said:
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # so that all of a block can be ended
+    )
     try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=LIMIT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
+        said, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
         if container is not None:
             _remove(container)
-        return Said(-1, f"{(error.output or b'').decode(errors='replace')}\n(no end within {LIMIT} s)")
-    return Said(done.returncode, done.stdout.decode(errors="replace"))
+        said, _ = process.communicate()
+        return Said(-1, f"{said.decode(errors='replace')}\n(no end within {limit} s)")
+    return Said(process.returncode, said.decode(errors="replace"))
 
 
 def _image(reference: str) -> str:

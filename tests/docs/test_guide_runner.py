@@ -65,6 +65,17 @@ def test_blocks_after_a_failed_one_are_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "after").exists()
 
 
+@pytest.mark.parametrize("where", ["host", f"image={IMAGE}"])
+def test_a_block_that_hangs_is_ended_with_all_it_started(where: str, tmp_path: Path) -> None:
+    page = read_page(Path("page.md"), block(f"run: {where}", "echo begun; sleep infinity | cat"))
+    runner = Runner(page, tmp_path / "page", limit=5)
+    try:
+        with pytest.raises(BlockError, match=r"begun\s+\(no end within 5 s\)"):
+            runner.run()
+    finally:
+        runner.close()
+
+
 def test_what_a_page_started_is_taken_away_after_a_failure_too(tmp_path: Path) -> None:
     page = block("run: host", "touch ../started") + block("run: host", "false")
     with pytest.raises(BlockError) as caught:
