@@ -10,7 +10,7 @@ from bench.words import amount, factor, goal
 from ortimg.errors import ConfigError
 
 README = ROOT / "README.md"
-START, END = "<!-- ortimg:numbers -->", "<!-- /ortimg:numbers -->"
+START, END = "<!-- bench:numbers -->", "<!-- /bench:numbers -->"
 
 
 def block(result: Result, name: str) -> str:

@@ -213,7 +213,7 @@ axis = {
 
 
 @given(st.fixed_dictionaries(axis))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_every_combination_is_a_cell_or_an_exclusion(wish: dict[str, list[str]]) -> None:
     config, faults = read_config(images(matrix=wish), "images.yaml")
     assert config is not None
@@ -244,7 +244,7 @@ def test_every_combination_is_a_cell_or_an_exclusion(wish: dict[str, list[str]])
 
 
 @given(st.fixed_dictionaries(axis), st.randoms())
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 def test_the_order_of_the_file_changes_the_order_only(wish: dict[str, list[str]], random: Any) -> None:
     mixed = {name: random.sample(values, len(values)) for name, values in wish.items()}
     plans = []
