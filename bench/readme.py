@@ -9,7 +9,7 @@ from bench.result import Result
 from bench.words import amount, factor, goal
 from ortimg.errors import ConfigError
 
-README = ROOT / "README.md"
+READMES = (ROOT / "README.md", ROOT / "README.zh-CN.md")  # the table is English in both
 START, END = "<!-- bench:numbers -->", "<!-- /bench:numbers -->"
 
 
@@ -40,12 +40,13 @@ def replaced(text: str, lines: str) -> str:
     head, start, rest = text.partition(START)
     _, end, tail = rest.partition(END)
     if not start or not end:
-        raise ConfigError(f"README.md has no {START} … {END}", hint="Put the two lines where the numbers go.")
+        raise ConfigError(f"the README has no {START} … {END}", hint="Put the two lines where the numbers go.")
     return f"{head}{START}\n{lines}\n{END}{tail}"
 
 
 def update(result: Result, path: Path) -> None:
-    """Write the README's lines; a README without markers is left alone."""
-    text = README.read_text()
-    if START in text:
-        README.write_text(replaced(text, block(result, path.stem)))
+    """Write the lines into each README; one without markers is left alone."""
+    for readme in READMES:
+        text = readme.read_text("utf-8")
+        if START in text:
+            readme.write_text(replaced(text, block(result, path.stem)), "utf-8")
