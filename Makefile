@@ -25,7 +25,7 @@ images: engine ## Build and verify every image whose inputs can be had
 	@$(ORTIMG) build --available
 
 .PHONY: test
-test: lint test-unit test-docker ## Run the linters and the tests, those on a real engine too
+test: lint test-unit test-docker test-docs ## Run the linters and the tests, those on a real engine and every block of the guide too
 
 .PHONY: engine
 engine: $(READY) ## See to a container engine: use the one that is there, or install and start one
