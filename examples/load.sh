@@ -42,9 +42,10 @@ attack() { # attack CONNECTIONS SECONDS
     target | "$vegeta" attack -rate=0 -max-workers="$1" -workers="$1" -duration="$2s" -timeout=60s
 }
 
+ready=$(get /readyz) # ends here, with bash's own words, where nobody answers
 processor=$(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo)
 printf '{"ready":%s,"processor":"%s","cores":%d,"load_before":"%s","seconds":%d,"body_bytes":%d,"runs":[' \
-    "$(get /readyz)" "$processor" "$(nproc)" "$(cut -d' ' -f1-3 /proc/loadavg)" "$seconds" "$(stat -c %s "$body")"
+    "$ready" "$processor" "$(nproc)" "$(cut -d' ' -f1-3 /proc/loadavg)" "$seconds" "$(stat -c %s "$body")"
 attack 4 1 >/dev/null # the clients' own first second is not counted
 separator='' status=0
 for number in "${connections[@]}"; do

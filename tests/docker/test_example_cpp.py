@@ -8,6 +8,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -257,6 +258,12 @@ class TestContract(ServiceContract):
 
     def test_load_that_is_not_answered_is_a_failure(self, service: Service, tmp_path: Path) -> None:
         assert load(service, {"inputs": {}}, tmp_path, "1", "1").returncode == 1
+
+    def test_load_on_nobody_ends_at_once(self, service: Service, tmp_path: Path) -> None:
+        done = load(replace(service, port=free_port()), {"inputs": {}}, tmp_path)
+        assert done.returncode == 3
+        assert "Connection refused" in done.stderr
+        assert done.stdout == ""
 
     # ---- the image ----
 
