@@ -1,4 +1,4 @@
-"""What differs between two images of the engine: which layer, which path, which field."""
+"""What differs between two images, of the engine or in OCI layouts: which layer, which path, which field."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import io
 import json
 import subprocess
 import tarfile
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
 
 import zstandard
 
-_HEAVY = 200_000_000  # bytes; larger layers are compared by their digests alone
+_HEAVY = 200_000_000  # bytes; larger layers of the engine are compared by their digests alone
+Blobs = Mapping[str, "bytes | Path"]
 
 
 def differences(first: str, second: str) -> list[str]:
@@ -22,16 +24,32 @@ def differences(first: str, second: str) -> list[str]:
         blobs, index = _read(save.stdout)  # type: ignore[arg-type]
     assert save.returncode == 0
     one, two = (_manifest(blobs, index, name) for name in (first, second))
+    return _compare(blobs, blobs, one, two)
+
+
+def layout_differences(first: Path, second: Path) -> list[str]:
+    """The same of two OCI layouts of one image each; layers of any size are read."""
+    sides = [
+        {f"sha256:{path.name}": path for path in folder.glob("blobs/sha256/*")} for folder in (first, second)
+    ]
+    rows = [json.loads((folder / "index.json").read_bytes())["manifests"][0] for folder in (first, second)]
+    one, two = (json.loads(blobs[row["digest"]].read_bytes()) for blobs, row in zip(sides, rows, strict=True))
+    return _compare(*sides, one, two)
+
+
+def _compare(ours: Blobs, theirs: Blobs, one: dict[str, Any], two: dict[str, Any]) -> list[str]:
     if one == two:
         return []
-    configs = [json.loads(blobs[row["config"]["digest"]]) for row in (one, two)]
+    pairs = ((ours, one), (theirs, two))
+    configs = [json.load(_open(blobs[row["config"]["digest"]])) for blobs, row in pairs]
     found = [f"configuration: {line}" for line in _fields(*configs)]
     if len(one["layers"]) != len(two["layers"]):
         return [*found, f"{len(one['layers'])} layers → {len(two['layers'])}"]
     for number, layers in enumerate(zip(one["layers"], two["layers"], strict=True)):
         digests = [layer["digest"] for layer in layers]
         if digests[0] != digests[1]:
-            found += [f"layer {number}: {line}" for line in _layers(*(blobs.get(name) for name in digests))]
+            sides = (blobs.get(name) for blobs, name in zip((ours, theirs), digests, strict=True))
+            found += [f"layer {number}: {line}" for line in _layers(*sides)]
     return found or ["manifest"]
 
 
@@ -58,7 +76,11 @@ def _manifest(blobs: dict[str, bytes], index: dict[str, Any], name: str) -> dict
     return found
 
 
-def _layers(one: bytes | None, two: bytes | None) -> Iterator[str]:
+def _open(blob: bytes | Path) -> IO[bytes]:
+    return io.BytesIO(blob) if isinstance(blob, bytes) else blob.open("rb")
+
+
+def _layers(one: bytes | Path | None, two: bytes | Path | None) -> Iterator[str]:
     if one is None or two is None:
         yield "too large to be read here"
         return
@@ -76,11 +98,13 @@ def _layers(one: bytes | None, two: bytes | None) -> Iterator[str]:
         yield "packed in another way, or in another order"
 
 
-def _files(layer: bytes) -> dict[str, dict[str, Any]]:
+def _files(layer: bytes | Path) -> dict[str, dict[str, Any]]:
     found = {}
-    with tarfile.open(
-        fileobj=zstandard.ZstdDecompressor().stream_reader(io.BytesIO(layer)), mode="r|"
-    ) as tar:
+    with (
+        _open(layer) as packed,
+        zstandard.ZstdDecompressor().stream_reader(packed) as stream,
+        tarfile.open(fileobj=stream, mode="r|") as tar,
+    ):
         for row in tar:
             data = tar.extractfile(row)
             found[row.name] = {
@@ -89,7 +113,7 @@ def _files(layer: bytes) -> dict[str, dict[str, Any]]:
                 "owner": (row.uid, row.gid, row.uname, row.gname),
                 "mtime": row.mtime,
                 "link": row.linkname,
-                "sha256": hashlib.sha256(data.read()).hexdigest() if data else None,
+                "sha256": hashlib.file_digest(data, "sha256").hexdigest() if data else None,
                 "attributes": sorted(row.pax_headers.items()),
             }
     return found

@@ -15,16 +15,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from daemons import builder, wait_for
+from layer_diff import layout_differences
 from registries import registry
 
+from ortimg.engine.client import Engine
 from ortimg.inputs.cache import Cache
 from ortimg.registry.client import Registries
+from ortimg.registry.model import images_of
 
 ROOT = Path(__file__).parents[2]
 CELLS = ("1.16.2-cuda11.8-cudnn8-debian12", "1.16.2-cuda11.8-cudnn8-debian13")
@@ -94,12 +97,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     subprocess.run([ROOT / "scripts" / "go-tools.sh", "buildkitd"], check=True)
     buildkitd = TOOLS / "bin" / "buildkitd"
     subprocess.run([sys.executable, "-m", "ortimg", "fetch", *CELLS], cwd=ROOT, check=True)
-    cache = folder / "cache"
-    for part in (
-        "blobs",
-        "index",
-    ):  # the same inputs by hard links: nothing is fetched, nothing here is changed
-        shutil.copytree(Cache.default().root / part, cache / part, copy_function=_link)
+    cache = new_cache(folder / "cache")
     with (
         registry(folder / "registry") as found,
         builder(folder / "one", f"fleet-one-{os.getpid()}", buildkitd) as one,
@@ -107,6 +105,13 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     ):
         yield Fleet(found.host, one, two, cache)
     shutil.rmtree(folder)
+
+
+def new_cache(folder: Path) -> Path:
+    """The same inputs, by hard links: nothing is fetched, and nothing of this machine's own is changed."""
+    for part in ("blobs", "index"):
+        shutil.copytree(Cache.default().root / part, folder / part, copy_function=_link)
+    return folder
 
 
 def _link(source: str, target: str) -> None:
@@ -204,6 +209,54 @@ def test_a_base_that_only_this_engine_has_is_handed_over(fleet: Fleet, tmp_path:
     shutil.rmtree(fleet.cache / "layouts")
 
 
+def test_an_image_with_its_provenance_is_the_same_image(fleet: Fleet) -> None:
+    path = f"{fleet.registry}/attested"
+    words = ("--push", "--tier", "load", "--registry-prefix", path, "--provenance")
+    found = fleet.build(fleet.one, *words, cells=CELLS[:1])
+    assert found[CELLS[0]]["result"] == "built"
+    repository = Registries().repository(f"{path}/onnxruntime-gpu")
+    index = repository.manifest(CELLS[0])
+    assert index is not None
+    plain = Registries().repository(f"{fleet.registry}/team/onnxruntime-gpu").digest(CELLS[0])
+    assert images_of(index.content) == [plain]  # what is in the index is what is pushed without one
+    (attestation,) = (row for row in index.content["manifests"] if row["digest"] != plain)
+    manifest = repository.manifest(attestation["digest"])
+    assert manifest is not None
+    (layer,) = manifest.content["layers"]
+    statement = json.loads(repository.blob(layer["digest"]) or b"")
+    assert statement["predicateType"].startswith("https://slsa.dev/provenance/")
+    assert statement["subject"][0]["digest"]["sha256"] == (plain or "").removeprefix("sha256:")
+    # The label inside the index is what the next build and the aliases go by.
+    again = fleet.build(fleet.one, *words, cells=CELLS[:1])
+    assert again[CELLS[0]]["result"] == "unchanged"
+    moved = fleet.run("push", "--aliases-only", "--tier", "load", "--registry-prefix", path, CELLS[0])
+    assert moved.returncode == 0, moved.stderr
+    assert repository.digest("1.16.2") == index.digest
+
+
+def test_an_image_of_a_builder_elsewhere_comes_into_the_engine(fleet: Fleet, tmp_path: Path) -> None:
+    name = f"ortimg-test/fleet-{os.getpid()}"
+    cell = {"ort": "1.16.2", "cuda": "11.8", "cudnn": "8", "base": "debian12"}
+    (tmp_path / "images.yaml").write_text(json.dumps({"repository": name, "include": [cell]}))
+    engine, image = Engine(), f"{name}:{CELLS[0]}"
+    try:
+        done = fleet.run("-C", str(tmp_path), "build", "--builder", fleet.one, *fleet.shared, "--load")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "1 built" in done.stdout
+        loaded = engine.inspect(image)
+        assert loaded is not None
+        assert loaded.labels["ortimg.identifier"] == CELLS[0]
+        again = fleet.run("-C", str(tmp_path), "build", "--builder", fleet.one, *fleet.shared, "--load")
+        assert "1 unchanged" in again.stdout, again.stderr
+        # It runs here, and its verifier finds what it found over there.
+        verified = fleet.run("-C", str(tmp_path), "verify", image)
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+    finally:
+        for found in engine.images(reference=f"{name}:*"):
+            for reference in found.references:
+                engine.remove(reference)
+
+
 def test_an_updated_base_rebuilds_nothing_heavy(fleet: Fleet, tmp_path: Path) -> None:
     before = fleet.layers(CELLS[0])
     cache = Cache(fleet.cache)
@@ -255,6 +308,31 @@ def test_without_a_registry_units_travel_as_oci_layouts(fleet: Fleet) -> None:
     assert {"cuda", "ort", "ort-verify", "cuda-stub"} <= made
     fleet.build(fleet.two, "--verify-only", cells=CELLS[:1], shared=())
     assert fleet.heavy_steps() == []
+
+
+def test_two_cold_builders_give_one_digest(fleet: Fleet, tmp_path: Path) -> None:
+    """Everything anew on both, units too: nothing of one reaches the other. Last of all: it empties them."""
+    folders = []
+    prunes = [["docker", "buildx", "--builder", name, "prune", "-af"] for name in (fleet.one, fleet.two)]
+    for prune in prunes:
+        subprocess.run(prune, check=True, capture_output=True)
+    for name, prune in zip((fleet.one, fleet.two), prunes, strict=True):
+        alone = replace(fleet, cache=new_cache(tmp_path / f"cache-{name}"))
+        folder = tmp_path / f"out-{name}"
+        began = time.monotonic()
+        found = alone.build(name, "--output", str(folder), cells=CELLS[:1], shared=())
+        print(f"a cold builder: {time.monotonic() - began:.0f} s, {len(alone.heavy_steps())} heavy steps")
+        assert found[CELLS[0]]["result"] == "built"
+        assert {"cuda", "ort", "ort-verify", "cuda-stub"} <= {
+            log.partition("_")[0] for log in alone.records()
+        }
+        assert alone.heavy_steps()
+        shutil.rmtree(alone.cache)
+        subprocess.run(prune, check=True, capture_output=True)  # two at once would take much disk
+        folders.append(folder / CELLS[0])
+    first, second = (json.loads((folder / "index.json").read_text())["manifests"] for folder in folders)
+    if first[0]["digest"] != second[0]["digest"]:
+        pytest.fail("\n".join(layout_differences(*folders)), pytrace=False)
 
 
 def test_a_plain_http_registry_is_told_with_its_cure(fleet: Fleet) -> None:
