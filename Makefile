@@ -53,7 +53,7 @@ lint: $(READY) actionlint ## Check style, types, generated files, Dockerfiles an
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(ORTIMG) render --check
-	$(BIN)/hadolint dockerfiles/*/Dockerfile
+	$(BIN)/hadolint dockerfiles/*/Dockerfile examples/*/Dockerfile
 	$(TOOLS)/actionlint -shellcheck= .github/workflows/*.yml
 
 .PHONY: actionlint

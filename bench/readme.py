@@ -40,7 +40,8 @@ def replaced(text: str, lines: str) -> str:
     head, start, rest = text.partition(START)
     _, end, tail = rest.partition(END)
     if not start or not end:
-        raise ConfigError(f"the README has no {START} … {END}", hint="Put the two lines where the numbers go.")
+        hint = "Put the two lines where the numbers go."
+        raise ConfigError(f"the README has no {START} … {END}", hint=hint)
     return f"{head}{START}\n{lines}\n{END}{tail}"
 
 
