@@ -145,6 +145,12 @@ def _target(words: tuple[str, ...], pid: int | None) -> str | None:
     if words and words[0].startswith(("/", "./", "../", "~")) and not Path(words[0]).is_dir():
         what = "is no folder" if Path(words[0]).exists() else "is not there"
         raise ConfigError(f"{words[0]} {what}", hint="Name an unpacked root, or an image.")
+    # `--profile *.json` leaves the second file here; an image is not asked for by the name of such a file.
+    if words and Path(words[0]).suffix and Path(words[0]).is_file():
+        raise ConfigError(
+            f"{words[0]} is a file: TARGET is an image or a folder",
+            hint="--profile, --log and their like take one file each: run `ortimg doctor` once for each.",
+        )
     return words[0] if words else None
 
 

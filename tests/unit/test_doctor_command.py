@@ -154,12 +154,14 @@ def test_an_interrupt_ends_the_program_too(tmp_path: Path) -> None:
         (("--program", "/etc/passwd"), "no ELF program"),
         (("--profile", "/etc/passwd"), "no profile"),
         (("--pid", "1", "image"), "--pid goes without TARGET"),
+        (("--profile", "one.json", "other.json"), "other.json is a file: TARGET is an image or a folder"),
     ],
 )
-def test_wrong_usage_is_told_in_a_line(words: tuple[str, ...], said: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "ortimg", "doctor", *words], capture_output=True, text=True, check=False
-    )
+def test_wrong_usage_is_told_in_a_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    for name in ("one.json", "other.json"):
+        (tmp_path / name).write_text("[]")
+    command = [sys.executable, "-m", "ortimg", "doctor", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr

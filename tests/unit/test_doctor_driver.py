@@ -185,7 +185,10 @@ ONE = (GpuSeen("H200", "GPU-1111", parts=("MIG-aaaa", "MIG-bbbb")),)
         ("MIG-cccc", (), True),
         ("MIG-GPU-1111/1/0", ("MIG-GPU-1111/1/0",), False),
         ("cuda:0", (), True),
+        ("00", ("0",), False),
+        ("9" * 5000, (), True),
     ],
+    ids=lambda value: str(value)[:20],
 )
 def test_what_cuda_makes_of_its_list(value: str | None, devices: object, stops: bool) -> None:
     seen = read_visible(value, ONE)

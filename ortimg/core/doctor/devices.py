@@ -43,7 +43,7 @@ def read_visible(value: str | None, gpus: Sequence[GpuSeen] | None) -> Visible:
     for element in value.split(","):
         name = element.strip()
         if number := _NUMBER_FIRST.match(name):
-            name = str(int(number[1]))
+            name = number[1].lstrip("0") or "0"
         why = _refused(name, gpus)
         if why:
             return Visible(tuple(seen), element, why)
@@ -58,7 +58,7 @@ def _refused(name: str, gpus: Sequence[GpuSeen] | None) -> str:
     if not name:
         return "an empty element is no GPU"
     if _WHOLE.fullmatch(name):
-        if gpus is not None and int(name) >= len(gpus):
+        if gpus is not None and not _is_below(name, len(gpus)):
             return f"there {'is 1 GPU' if len(gpus) == 1 else f'are {len(gpus)} GPUs'}, counted from 0"
         return ""
     if name.startswith("-"):
@@ -72,6 +72,12 @@ def _refused(name: str, gpus: Sequence[GpuSeen] | None) -> str:
         listed = ", ".join(known) or ("no MIG device" if name.startswith("MIG-") else "no GPU")
         return f"no such UUID; nvidia-smi -L lists {listed}"
     return "it is neither a number nor a UUID (GPU-…, MIG-…)"
+
+
+def _is_below(digits: str, count: int) -> bool:
+    """Whether a number of any length is; int() takes no more than 4300 digits."""
+    digits = digits.lstrip("0")
+    return len(digits) <= 9 and int(digits or "0") < count
 
 
 def _parts(gpus: Sequence[GpuSeen] | None) -> list[str]:
@@ -141,7 +147,9 @@ def _container(environment: Mapping[str, str], place: Place) -> Iterator[Found]:
     if cuda is None or value.strip() == "all" or not all(map(_WHOLE.fullmatch, names)):
         return
     wrong = [
-        name.strip() for name in cuda.split(",") if _WHOLE.fullmatch(name.strip()) and int(name) >= len(names)
+        name.strip()
+        for name in cuda.split(",")
+        if _WHOLE.fullmatch(name.strip()) and not _is_below(name.strip(), len(names))
     ]
     if wrong:
         yield fail(
