@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +14,8 @@ import pytest
 import service_models
 from example_python import CELL, SERVICE, python_service
 from real import RealCell, make_real_cell, ortimg
-from service_container import docker, serving
-from service_contract import ServiceContract, long_request
+from service_container import docker, serving, until
+from service_contract import GOOD, ServiceContract, fails, long_request
 
 from ortimg.engine.client import Engine
 from ortimg.errors import ExitCode
@@ -79,9 +80,59 @@ def test_more_requests_than_may_wait_are_refused(image: str, tmp_path: Path) -> 
     assert refused == [{"error": "too many requests are waiting"}] * 2
 
 
+def test_a_client_that_sends_slowly_loses_its_place(image: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    models = tmp_path / "models"
+    models.mkdir()
+    limits = {"WORKERS": 1, "QUEUE": 0, "RECEIVE_SECONDS": 1}
+    with serving(image, service_models.chain(models), **limits) as started:
+        started.until_ready()
+        with socket.create_connection(("127.0.0.1", started.port)) as slow:
+            slow.settimeout(60)
+            slow.sendall(b"POST /v1/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+            said = b"".join(iter(lambda: slow.recv(65536), b""))  # until the service ends the connection
+        assert said.startswith(b"HTTP/1.1 408 ")
+        assert started.post({"inputs": {"x": GOOD}}).status_code == 200
+
+
+def test_a_client_that_goes_away_is_counted_and_no_error(image: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    models = tmp_path / "models"
+    models.mkdir()
+    with serving(image, service_models.chain(models)) as started:
+        started.until_ready()
+        with socket.create_connection(("127.0.0.1", started.port)) as gone:
+            gone.sendall(b"POST /v1/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+            until(lambda: started.metric("ort_in_flight") == 1, "it is inside")
+        until(lambda: started.metric("ort_requests_total", code="499") == 1, "it is counted")
+        assert "Traceback" not in started.said
+
+
+@pytest.mark.parametrize(
+    ("shape", "code", "told"),
+    [("z=1x256", 2, "z"), ("x=100000000000x256", 1, "the warm-up failed")],
+    ids=["no such input", "no such memory"],
+)
+def test_a_warm_up_that_cannot_be_ends_the_service(
+    image: str, tmp_path: Path, shape: str, code: int, told: str
+) -> None:
+    tmp_path.chmod(0o755)
+    models = tmp_path / "models"
+    models.mkdir()
+    found = fails(image, service_models.chain(models), PROVIDER="cpu", WARMUP_SHAPES=shape)
+    assert found[0] == code
+    assert told in found[1]
+
+
 @pytest.mark.parametrize(
     "setting",
-    [{"PORT": "none"}, {"THREADS": "-1"}, {"WARMUP_SHAPES": "1x256"}, {"MAX_BODY_MB": "0"}],
+    [
+        {"PORT": "none"},
+        {"THREADS": "-1"},
+        {"WARMUP_SHAPES": "1x256"},
+        {"MAX_BODY_MB": "0"},
+        {"RECEIVE_SECONDS": "0"},
+    ],
     ids=lambda setting: next(iter(setting)),
 )
 def test_a_setting_that_cannot_be_is_told_in_a_line(image: str, setting: dict[str, str]) -> None:

@@ -51,6 +51,7 @@ def _serve(settings: Settings) -> int:
             loop="asyncio",
             http="httptools",
             ws="none",
+            lifespan="off",
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -66,6 +67,10 @@ def _serve(settings: Settings) -> int:
             except UnusableError as error:
                 print(f"error: {error}", file=sys.stderr)
                 code, server.should_exit = error.code, True
+                return
+            except Exception as error:  # else it would say "warming up" for ever
+                print(f"error: the model cannot be used: {error!r}", file=sys.stderr)
+                code, server.should_exit = 1, True
                 return
             if service.state is State.STARTING and service.model is not None:
                 service.state = State.READY

@@ -9,11 +9,14 @@ from enum import Enum
 
 import orjson
 from fastapi import FastAPI, Request, Response
+from starlette.requests import ClientDisconnect
 
 from service.metrics import CONTENT_TYPE, Metrics
 from service.model import Model
 from service.settings import Settings
 from service.tensors import BadInputError, as_json, read_inputs
+
+GONE = 499  # for the metrics: the client went away, and nobody is answered
 
 
 class State(Enum):
@@ -60,7 +63,15 @@ class Service:
             return _error(503, f"the service is {self.state.value}")
         if self.in_flight > self.settings.workers + self.settings.queue:
             return _error(503, "too many requests are waiting")
-        body = await _body(request, self.settings.max_body_mb << 20)
+        try:
+            async with asyncio.timeout(self.settings.receive_seconds):  # a place is taken meanwhile
+                body = await _body(request, self.settings.max_body_mb << 20)
+        except TimeoutError:
+            refused = _error(408, f"the body did not come within {self.settings.receive_seconds} s")
+            refused.headers["connection"] = "close"
+            return refused
+        except ClientDisconnect:
+            return Response(status_code=GONE)
         if body is None:
             return _error(413, f"the body is larger than {self.settings.max_body_mb} MiB")
         loop = asyncio.get_running_loop()
@@ -95,7 +106,7 @@ def make_app(service: Service) -> FastAPI:
         start = time.perf_counter()
         service.in_flight += 1
         service.metrics.in_flight.set(service.in_flight)
-        code = 499  # the client went away
+        code = GONE
         try:
             response = await service.infer(request)
             code = response.status_code

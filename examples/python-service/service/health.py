@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import sys
 import urllib.error
@@ -21,7 +22,7 @@ def check_health(settings: Settings) -> int:
     except urllib.error.HTTPError as error:
         print(f"not ready: {error.read().decode(errors='replace').strip()}", file=sys.stderr)
         return 1
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         print(f"no answer: {error}", file=sys.stderr)
         return 1
     wanted = settings.provider.onnxruntime_name

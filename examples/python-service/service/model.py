@@ -66,10 +66,14 @@ class Model:
 
     def warm_up(self, pool: ThreadPoolExecutor, settings: Settings) -> None:
         """Runs the model in every thread of the pool: each has cuBLAS and cuDNN handles of its own."""
-        zeros = {one.name: np.zeros(_shape(one, settings.warmup_shapes), one.dtype) for one in self.inputs}
+        if unknown := settings.warmup_shapes.keys() - {one.name for one in self.inputs}:
+            raise UnusableError(f"WARMUP_SHAPES names {min(unknown)}: the model has no such input", 2)
         together = threading.Barrier(settings.workers)  # no thread can take the turn of another
 
         def work() -> None:
+            zeros = {
+                one.name: np.zeros(_shape(one, settings.warmup_shapes), one.dtype) for one in self.inputs
+            }
             together.wait(timeout=60)
             for _ in range(settings.warmup_runs):
                 self.run(zeros)

@@ -35,6 +35,7 @@ class Settings:
     workers: int  # runs at a time
     queue: int  # requests that may wait for a worker; more are refused with 503
     max_body_mb: int  # MiB of a request's body
+    receive_seconds: int  # that the whole of a body may take
     warmup_runs: int  # of each worker, before the service is ready
     warmup_shapes: dict[
         str, tuple[int, ...]
@@ -63,11 +64,12 @@ def read_settings(
     add("--provider", "cuda", Provider, "cuda or cpu")
     add("--device-id", 0, _at_least(0), "number of the GPU")
     add("--host", "127.0.0.1", str, "address to listen on")
-    add("--port", 8080, _at_least(1), "port to listen on")
+    add("--port", 8080, _at_least(1, 65535), "port to listen on")
     add("--threads", 0, _at_least(0), "threads of one run on the CPU, 0: one for each core")
     add("--workers", 2, _at_least(1), "runs at a time")
     add("--queue", 64, _at_least(0), "requests that may wait for a worker")
     add("--max-body-mb", 32, _at_least(1), "largest body of a request, in MiB")
+    add("--receive-seconds", 30, _at_least(1), "longest time in which a body comes")
     add("--warmup-runs", 20, _at_least(0), "runs of each worker before the service is ready")
     add("--warmup-shapes", "", _shapes, "shapes of inputs in these runs, such as x=1x256,mask=1x16")
     parser.add_argument("--check-health", action="store_true", help="ask the running service, 0: ready")
@@ -86,14 +88,15 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message} (--help shows the settings)\n")
 
 
-def _at_least(smallest: int) -> object:
+def _at_least(smallest: int, largest: int | None = None) -> object:
     def number(text: str) -> int:
         value = int(text)
-        if value < smallest:
+        if value < smallest or (largest is not None and value > largest):
             raise ValueError
         return value
 
-    number.__name__ = f"whole number from {smallest} on"  # argparse names the type in its message
+    end = "on" if largest is None else f"to {largest}"
+    number.__name__ = f"whole number from {smallest} {end}"  # argparse names the type in its message
     return number
 
 
@@ -103,7 +106,9 @@ def _shapes(text: str) -> dict[str, tuple[int, ...]]:
         name, _, dimensions = part.rpartition("=")
         if not name:
             raise ValueError
-        shapes[name] = tuple(int(size) for size in dimensions.split("x") if size)
+        shapes[name] = tuple(int(size) for size in dimensions.split("x")) if dimensions else ()
+        if min(shapes[name], default=1) < 1:
+            raise ValueError
     return shapes
 
 

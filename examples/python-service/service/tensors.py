@@ -78,19 +78,16 @@ def _convert(data: list[object], dtype: str, where: str) -> Array:
     wanted = np.dtype(dtype)
     if not data:
         return np.empty(0, wanted)
-    try:
-        raw = np.asarray(data)
-    except (ValueError, OverflowError):
-        raise BadInputError(f"{where}: data must be a flat list of numbers") from None
-    kinds = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}[wanted.kind]
-    if raw.ndim != 1 or raw.dtype.kind not in kinds:
+    # Before NumPy sees them: of words it would make an array in which each is as wide as the longest.
+    kinds: dict[str, set[type]] = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
+    if not kinds[wanted.kind].issuperset(map(type, data)):
         raise BadInputError(f"{where}: data must be a flat list of values of {dtype}")
     if wanted.kind in "iu":
         limits = np.iinfo(wanted)
-        if int(raw.min()) < limits.min or int(raw.max()) > limits.max:
+        if min(data) < limits.min or max(data) > limits.max:  # type: ignore[type-var,operator]  # all int
             raise BadInputError(f"{where}: data has a number that {dtype} cannot hold")
     with np.errstate(over="ignore"):
-        values = raw.astype(wanted, copy=False)
+        values = np.array(data, wanted)
     if wanted.kind == "f" and not np.isfinite(values).all():
         raise BadInputError(f"{where}: data has a number that {dtype} cannot hold")
     return values
