@@ -148,6 +148,13 @@ def test_an_absurd_request_is_not_called_out_of_memory() -> None:
     assert not finding.machine
 
 
+def test_numbers_of_any_length_are_read() -> None:
+    long = "9" * 5000
+    assert found(f"Failed to allocate memory for requested buffer of size {long}\n")
+    made = f"Creating BFCArena for Cuda with following configs: memory limit: {long} arena_extend_strategy: {long}"
+    read(f"{made}\nExtending BFCArena for Cuda. bin_num:1\nTotal allocated bytes: {long}\n").findings()
+
+
 def test_a_full_card_names_the_arena_and_its_options() -> None:
     finding = found(TEXTS["memory-full"])["log.memory-full"]
     assert "896 MiB" in finding.evidence

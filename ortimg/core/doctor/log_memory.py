@@ -12,11 +12,11 @@ from ortimg.core.doctor.options import size_words
 # Texts of onnxruntime/core/framework/bfc_arena.cc
 _MADE = re.compile(
     r"Creating (?:and using )?BFCArena for (?P<name>\S+) with following configs:"
-    r".*?memory limit: (?P<limit>\d+)"
-    r".*?arena_extend_strategy: (?P<strategy>-?\d+)"
+    r".*?memory limit: (?P<limit>\d{1,20})"
+    r".*?arena_extend_strategy: (?P<strategy>-?\d{1,20})"
 )
 _ASKED = re.compile(r"Extending (?:arena|BFCArena) for (?P<name>\S+?)\.? ")
-_TOTAL = re.compile(r"Total allocated bytes: (?P<total>\d+)")
+_TOTAL = re.compile(r"Total allocated bytes: (?P<total>\d{1,20})")
 _MARK = re.compile(r"Arena for|arena for|Total allocated bytes")
 _UNLIMITED = 1 << 63
 
