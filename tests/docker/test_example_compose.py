@@ -114,10 +114,11 @@ def test_both_run_on_the_cpu_and_agree(compose: str, images: dict[str, str]) -> 
 
 def test_without_a_gpu_it_says_so(compose: str, images: dict[str, str]) -> None:
     """The file as it stands, where the engine has no GPU to give."""
+    settings = images | {"PYTHON_PORT": str(free_port())}
     try:
-        started = run(compose, "up", "--no-build", "--detach", "python-service", **images)
+        started = run(compose, "up", "--no-build", "--detach", "python-service", **settings)
         if started.returncode == 0:  # there is one: then the service must come to use it
-            shown = run(compose, "port", "python-service", "8080", **images)
+            shown = run(compose, "port", "python-service", "8080", **settings)
             service = Service("python-service", int(shown.stdout.rpartition(":")[2]))
             until(lambda: service.status("/readyz") == 200, "it is ready", limit=300)
             assert service.get("/readyz").json()["provider"] == "CUDAExecutionProvider"
@@ -125,4 +126,4 @@ def test_without_a_gpu_it_says_so(compose: str, images: dict[str, str]) -> None:
             assert "nvidia" in started.stderr
             assert "gpu" in started.stderr
     finally:
-        run(compose, "down", "--volumes", **images)
+        run(compose, "down", "--volumes", **settings)

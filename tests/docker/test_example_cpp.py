@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -32,7 +33,7 @@ from service_contract import GOOD, SIZE, ServiceContract, fails, long_request, w
 pytestmark = [pytest.mark.engine, pytest.mark.inputs]
 
 RUNTIME = "1.23.2-cuda12.6-cudnn9-debian13"
-IMAGE = "ortimg-test/cpp-service"
+IMAGE = f"localhost/ortimg-test/cpp-service:{os.getpid()}"
 BINARY = "/usr/local/bin/ort-service"
 
 

@@ -151,7 +151,8 @@ def test_an_absurd_request_is_not_called_out_of_memory() -> None:
 def test_numbers_of_any_length_are_read() -> None:
     long = "9" * 5000
     assert found(f"Failed to allocate memory for requested buffer of size {long}\n")
-    made = f"Creating BFCArena for Cuda with following configs: memory limit: {long} arena_extend_strategy: {long}"
+    made = "Creating BFCArena for Cuda with following configs: "
+    made += f"memory limit: {long} arena_extend_strategy: {long}"
     read(f"{made}\nExtending BFCArena for Cuda. bin_num:1\nTotal allocated bytes: {long}\n").findings()
 
 
