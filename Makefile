@@ -25,7 +25,7 @@ images: engine ## Build and verify every image whose inputs can be had
 	@$(ORTIMG) build --available
 
 .PHONY: test
-test: lint test-unit test-docker test-docs ## Run the linters and the tests, those on a real engine and every block of the guide too
+test: lint test-unit test-docker test-docs ## Run the linters and the tests, those on a real engine and the blocks of the guide that need no GPU
 
 .PHONY: engine
 engine: $(READY) ## See to a container engine: use the one that is there, or install and start one
@@ -90,7 +90,7 @@ test-gpu: $(READY) ## Run the tests that need an NVIDIA GPU
 	$(BIN)/pytest -q tests/gpu
 
 .PHONY: test-docs
-test-docs: engine ## Run every block of the guide where it says that it is run (needs the images)
+test-docs: engine ## Run the blocks of the guide, each where it says that it is run (needs the images)
 	$(BIN)/pytest -q -n 2 --dist worksteal tests/docs
 
 .PHONY: test-fleet
