@@ -14,7 +14,7 @@ _GOOD, _BAD, _PLAIN, _AGAINST = "#2a7f4f", "#b3402a", "#4a6fa5", "#d7dbe2"
 
 
 def write_plot(result: Result, path: Path) -> None:
-    """Write an SVG. Raises ImportError without matplotlib (`pip install 'ortimg[plot]'`)."""
+    """Write an SVG. Raises ImportError without matplotlib (`pip install matplotlib`)."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -23,7 +23,7 @@ def check_plot(path: Path) -> None:
     import importlib.util
 
     if importlib.util.find_spec("matplotlib") is None:
-        raise EnvironmentFault("--plot needs matplotlib", "run `pip install 'ortimg[plot]'`")
+        raise EnvironmentFault("--plot needs matplotlib", "run `pip install matplotlib`")
 
 
 def write_plot(report: BenchReport, path: Path) -> None:

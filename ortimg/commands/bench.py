@@ -113,7 +113,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str | No
     "--plot",
     type=_FILE,
     metavar="FILE",
-    help="Also draw it, as .svg or .png; needs `pip install 'ortimg[plot]'`.",
+    help="Also draw it, as .svg or .png; needs `pip install matplotlib`.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_context

@@ -49,7 +49,7 @@ def sbom(project: Project, names: tuple[str, ...], formats: tuple[str, ...], out
 
     ONNX Runtime, CUDA and cuDNN stand there with their versions, licences, hashes and origins, beside the
     distribution's packages. SELECTOR is a glob over identifiers and tags; without one, all cells are meant.
-    The formats need `pip install 'ortimg[sbom]'`.
+    The formats need ortimg's extra `sbom`: in a clone `pip install '.[sbom]'`.
     """
     from ortimg.engine.client import Engine
     from ortimg.generated import write_atomically
