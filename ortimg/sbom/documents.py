@@ -47,7 +47,8 @@ def writer(wanted: Format) -> Callable[[Bom], str]:
             from ortimg.core.sbom_cyclonedx import to_cyclonedx as write
     except ImportError as error:
         raise EnvironmentFault(
-            f"{wanted.value} needs the package {error.name}", "Install ortimg with its extra sbom: in a clone, pip install '.[sbom]'"
+            f"{wanted.value} needs the package {error.name}",
+            "Install ortimg with its extra sbom: in a clone, pip install '.[sbom]'",
         ) from error
     return lambda bom: write(bom, TOOL)
 

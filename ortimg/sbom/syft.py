@@ -83,5 +83,6 @@ def _version(program: str) -> str:
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise EnvironmentFault(f"syft: {error}", "install it anew: in a clone of ortimg, pip install '.[sbom]'") from error
+        hint = "install it anew: in a clone of ortimg, pip install '.[sbom]'"
+        raise EnvironmentFault(f"syft: {error}", hint) from error
     return done.stdout.strip()
