@@ -80,6 +80,18 @@ def test_more_requests_than_may_wait_are_refused(image: str, tmp_path: Path) -> 
     assert refused == [{"error": "too many requests are waiting"}] * 2
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "nobody.invalid"])
+def test_why_it_cannot_listen_is_told(image: str, tmp_path: Path, host: str) -> None:
+    tmp_path.chmod(0o755)
+    models = tmp_path / "models"
+    models.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = {"HOST": host, "PORT": str(taken.getsockname()[1])}
+        code, said = fails(image, service_models.chain(models), PROVIDER="cpu", **place)
+    assert code == 1
+    assert said.startswith("ERROR: ")
+
+
 def test_a_client_that_sends_slowly_loses_its_place(image: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     models = tmp_path / "models"

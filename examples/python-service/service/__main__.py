@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 
 from service.health import check_health
@@ -35,12 +36,18 @@ def _serve(settings: Settings) -> int:
     from service.app import Service, State, make_app
     from service.model import UnusableError
 
+    listening = asyncio.Event()
+
     class Server(uvicorn.Server):
         """uvicorn's own handlers close the port first; then nobody could be told that the service stops."""
 
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
             yield
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            listening.set()
 
     async def run() -> int:
         service = Service(settings)
@@ -62,6 +69,7 @@ def _serve(settings: Settings) -> int:
 
         async def start() -> None:
             nonlocal code
+            await listening.wait()  # why it cannot listen would be lost among the words of ONNX Runtime
             try:
                 await asyncio.to_thread(service.start)
             except UnusableError as error:
