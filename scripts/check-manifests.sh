@@ -5,12 +5,17 @@ set -euo pipefail
 
 VALIDATE=1.37.0 # kubernetes-validate; it has the schemas of each Kubernetes up to this one
 tools=${ORTIMG_TOOLS:-$HOME/.cache/ortimg-tools}
-program=$tools/kubernetes/bin/kubernetes-validate
+folder=$tools/kubernetes-$VALIDATE # another version is another folder, else the old schemas would stay in use
+program=$folder/bin/kubernetes-validate
 
+mkdir -p "$tools"
+exec 9>"$tools/lock"
+flock 9 # two at once would make one folder
 if [[ ! -x $program ]]; then
-    python3 -m venv --clear "$tools/kubernetes"
-    "$tools/kubernetes/bin/pip" install --quiet --disable-pip-version-check "kubernetes-validate==$VALIDATE"
+    python3 -m venv --clear "$folder"
+    "$folder/bin/pip" install --quiet --disable-pip-version-check "kubernetes-validate==$VALIDATE"
 fi
+exec 9>&-
 root=$(dirname "$0")/..
 (($#)) || set -- "$root"/docs/kubernetes/*.yaml "$root"/examples/kubernetes/*.yaml
 for version in 1.29 1.34; do

