@@ -352,6 +352,27 @@ def test_a_base_that_is_too_old_is_told_by_the_symbols_version(
     said = failures(report)
     assert "base.symbols" in said, said
     assert "GLIBC_2.99" in said, said
+    assert {finding.cure for finding in report.failures if finding.check == "base.symbols"} == {
+        "take a newer base, or an older ONNX Runtime"
+    }
+
+
+def test_a_cuda_library_of_another_release_is_not_blamed_on_the_base(
+    world: World, verifier: Verifier, tmp_path: Path
+) -> None:
+    """The cell's libcublas is of an older release than the one that libcurand was linked to."""
+    library = tmp_path / "libcublas.so.12"
+    for path, version in ((library, "CUBLAS_2"), (world.cuda(library.name), "CUBLAS_1")):
+        versions = tmp_path / f"{version}.map"
+        versions.write_text(f"{version} {{ global: blas; }};")
+        compile_library(path, "void blas(void) {}", f"-Wl,--version-script={versions}")
+    compile_library(world.cuda("libcurand.so.10"), "void blas(void); void use(void) { blas(); }", library)
+    report = verify_root(world.root, Tier.STATIC, verifier)
+    found = [finding for finding in report.failures if finding.check == "base.symbols"]
+    assert {finding.cure for finding in found} == {
+        "take all of CUDA and cuDNN from one release: two are mixed here"
+    }
+    assert all("libcublas.so.12: version `CUBLAS_2' not found" in finding.evidence for finding in found)
 
 
 @pytest.mark.parametrize(("source", "code"), [(ABORTS, 134), (SEGFAULTS, 139)])

@@ -113,6 +113,19 @@ static void check_rest_of_set(struct scene *scene, const struct names *known) {
     report_missing(scene, libraries_check, &missing, "the cell's CUDA set");
 }
 
+// "PROGRAM: /path/libcublas.so.12: version `…' not found (required by …)": which library lacks the version decides.
+static const char *cure_of(const char *complaint) {
+    const char *end = strstr(complaint, ": version `"), *start = complaint;
+    for (const char *at = complaint; end != NULL && at < end; at++)
+        if (*at == '/' || *at == ' ')
+            start = at + 1;
+    if (end != NULL && is_cuda(start))
+        return "take all of CUDA and cuDNN from one release: two are mixed here";
+    if (end != NULL && is_core(start))
+        return "take all files of ONNX Runtime from one archive: two are mixed here";
+    return "take a newer base, or an older ONNX Runtime";
+}
+
 // A file that is cut kills the loader (SIGBUS), so the files are looked at first.
 static bool files_are_sound(struct scene *scene) {
     bool sound = true;
@@ -180,7 +193,7 @@ void check_cuda(struct scene *scene) {
         report_missing(scene, libraries_check, &missing, by);
         all_found = all_found && missing.count == 0;
         for (size_t i = 0; i < found.complaints.count; i++)
-            report_add(scene->report, symbols_check, FAIL, "take a newer base, or an older ONNX Runtime", "%s",
+            report_add(scene->report, symbols_check, FAIL, cure_of(found.complaints.item[i]), "%s",
                        found.complaints.item[i]);
     }
     check_rest_of_set(scene, &reported);
