@@ -103,6 +103,14 @@ class TestContract(ServiceContract):
             connection.sendall(head + chunk * 32)
             assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
 
+    def test_a_body_for_another_path_is_not_waited_for(self, service: Service) -> None:
+        """Only requests with a place may take memory."""
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.settimeout(60)
+            connection.sendall(b"POST /v2/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n{")
+            assert connection.recv(65536).startswith(b"HTTP/1.1 405 ")
+        assert service.status("/healthz") == 200
+
     def test_curl_s_question_before_a_large_body_is_answered(self, service: Service) -> None:
         body = json.dumps({"inputs": {"x": GOOD}}).encode()
         head = "POST /v1/infer HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
@@ -179,6 +187,8 @@ class TestContract(ServiceContract):
             found = started.until_ready().post({"inputs": {"x": x}}).json()["outputs"]
             assert found["y"]["data"][:3] == ["NaN", "-Infinity", 0]
             assert found["y"]["data"][3] == pytest.approx(np.log(1e38), rel=1e-6)
+            x["data"] = [3.4028235e38] * 4  # the largest float32, as the service itself writes it
+            assert started.post({"inputs": {"x": x}}).status_code == 200
             x["data"] = [1e39] * 4
             assert started.post({"inputs": {"x": x}}).status_code == 400
 
@@ -193,6 +203,7 @@ class TestContract(ServiceContract):
             ({"WARMUP_SHAPES": "x=1x0"}, "WARMUP_SHAPES"),
             ({"WARMUP_SHAPES": "z=1x256"}, "z"),
             ({"WARMUP_SHAPES": "x=1x255"}, "256"),
+            ({"WARMUP_SHAPES": "x=1073741824x256"}, "no memory"),  # a TiB
         ],
         ids=str,
     )

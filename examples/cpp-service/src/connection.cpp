@@ -55,7 +55,7 @@ net::awaitable<Connection::After> Connection::exchange() {
     const bool has_head = !error || error == http::error::body_limit;
     if (has_head && head.method() == http::verb::post && path_of(head) == "/v1/infer")
         co_return co_await infer(parser, error);
-    if (!error) error = co_await receive(parser);
+    // A body of another path is not read: only places bound the memory of bodies.
     if (error == http::error::body_limit) co_return co_await reply(parser, refusal(413, "the body is too large"));
     if (is_nonsense(error)) co_return co_await reply(parser, refusal(400, "no HTTP: " + error.message()));
     if (error) co_return After::close;

@@ -24,7 +24,7 @@ int serve(const Settings &settings) {
             service.load();
         } catch (...) {
             failure = std::current_exception();
-            server.abort();
+            server.abort();  // load() has ended: it is not busy any more
         }
     });
     server.run();

@@ -25,6 +25,10 @@ Answer refusal(unsigned status, std::string_view error) {
 Service::Service(const Settings &settings) : settings_(settings), gate_(settings.workers + settings.queue) {}
 
 void Service::load() {
+    struct Ended {
+        std::atomic<bool> &starts;
+        ~Ended() { starts = false; }
+    } ended{is_starting_};
     try {
         model_ = std::make_unique<Model>(settings_);
     } catch (...) {
@@ -46,7 +50,7 @@ void Service::stop() {
 }
 
 void Service::terminate() {
-    if (model_ && !is_loading_) model_->terminate();
+    if (!is_loading_ && model_) model_->terminate();  // in this order: model_ is another thread's until then
 }
 
 std::optional<Gate::Place> Service::enter(Answer &why_not) {

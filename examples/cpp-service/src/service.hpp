@@ -32,8 +32,8 @@ class Service {
     void stop();
     // Ends the inferences that run, with an error.
     void terminate();
-    // Whether something runs that nothing can end: the making of a session, one long operator.
-    bool is_busy() const { return is_loading_ || gate_.taken() > 0; }
+    // Whether something runs that nothing can end: the making of a session, one long operator, of the warm-up too.
+    bool is_busy() const { return is_starting_ || gate_.taken() > 0; }
     bool is_stopping() const { return state_ == State::stopping; }
     int in_flight() const { return gate_.taken(); }
 
@@ -53,7 +53,8 @@ class Service {
 
     const Settings &settings_;
     std::atomic<State> state_{State::loading};
-    std::atomic<bool> is_loading_{true};
+    std::atomic<bool> is_loading_{true};   // until model_ is there, or cannot be
+    std::atomic<bool> is_starting_{true};  // until load() has ended
     std::unique_ptr<Model> model_;  // written once, before the state says so
     Metrics metrics_;
     Gate gate_;

@@ -46,6 +46,12 @@ std::string dtype(ONNXTensorElementDataType type) {
 
 // ---- reading ----
 
+// From here on a number becomes infinity. That of float16 is half a step above its largest, 65504.
+template <class T>
+constexpr double kTooLarge = std::numeric_limits<double>::infinity();
+template <>
+constexpr double kTooLarge<Ort::Float16_t> = 65520;
+
 // One element; false where it is of another kind or does not fit.
 template <class T>
 bool read(const json::value &from, T &to) {
@@ -61,9 +67,9 @@ bool read(const json::value &from, T &to) {
     } else {
         if (!from.is_number()) return false;
         using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-        const double value = from.to_number<double>();
-        if (std::abs(value) > std::numeric_limits<Wide>::max()) return false;
-        to = T(static_cast<Wide>(value));
+        const auto value = static_cast<Wide>(from.to_number<double>());  // infinity, where that is too large
+        if (std::abs(value) >= kTooLarge<T>) return false;
+        to = T(value);
         return true;
     }
 }

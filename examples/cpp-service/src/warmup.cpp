@@ -29,10 +29,14 @@ Ort::Value zeros(const TensorInfo &input, const Settings &settings) {
     } catch (const BadRequest &error) {
         throw UsageError(std::string("WARMUP_SHAPES: ") + error.what());
     }
-    Ort::AllocatorWithDefaultOptions allocator;
-    auto tensor = Ort::Value::CreateTensor(allocator, shape.data(), shape.size(), input.type);
-    std::memset(tensor.GetTensorMutableRawData(), 0, tensor.GetTensorSizeInBytes());
-    return tensor;
+    try {
+        Ort::AllocatorWithDefaultOptions allocator;
+        auto tensor = Ort::Value::CreateTensor(allocator, shape.data(), shape.size(), input.type);
+        std::memset(tensor.GetTensorMutableRawData(), 0, tensor.GetTensorSizeInBytes());
+        return tensor;
+    } catch (const Ort::Exception &error) {
+        throw UsageError("WARMUP_SHAPES: there is no memory for input " + input.name);
+    }
 }
 
 }  // namespace
