@@ -150,6 +150,8 @@ def bench(
     else:
         from ortimg.benching.measure import measure
 
+        where = _target(str(target))
+        device = device_of(gpu_device)
         wish = RunWish(
             model=model,
             shapes=shapes,
@@ -160,16 +162,29 @@ def bench(
             bench=BenchWish(batch, concurrency, threads),
         )
         click.echo(f"measuring in {target}: {warmup} + {runs} runs of each kind", err=True)
-        report = measure(str(target), wish, timeout, device_of(gpu_device))
+        report = measure(where, wish, timeout, device)
     if plot is not None and report.bench:
         write_plot(report.bench, plot)
     click.echo(_as_json(report) if as_json else _words(report), nl=as_json)
     context.exit(ExitCode.DONE if cpu_only and report.bench and not report.failures else report.exit_code)
 
 
+def _target(word: str) -> str:
+    hint = "Name an image, or an unpacked root."
+    if not word:  # such as of a variable that is not set: it would mean this folder
+        raise ConfigError("an empty TARGET", hint=hint)
+    if word.startswith(("/", "./", "../")) and not Path(word).is_dir():
+        raise ConfigError(f"there is no folder {word}", hint=hint)
+    return word
+
+
 def _read(path: Path) -> Report:
     try:
         report = parse_report(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}", hint="Give what `ort-verify --bench` printed."
+        ) from None
     except CheckFailed as error:
         raise ConfigError(
             f"{path}: {error.message}", hint="Give what `ort-verify --bench` printed."

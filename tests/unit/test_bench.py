@@ -175,12 +175,18 @@ def test_its_json_has_the_judgement(file: Path) -> None:
         (["root", "--batch", "0"], "1,8,32"),
         (["root", "--plot", "a.gif"], "an .svg or a .png"),
         (["root", "--plot", "/nowhere/a.svg"], "no folder /nowhere"),
+        (["root", "--gpu-device", "fast"], 'error: --gpu-device "fast" is no GPU'),
+        (["/nowhere"], "no folder /nowhere"),
+        ([""], "an empty TARGET"),
+        (["--from", "/nowhere.json"], "/nowhere.json cannot be read"),
+        (["--from", "/"], "/ cannot be read"),
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_measured(args: list[str], said: str) -> None:
     result = bench(*args)
     assert result.exit_code == 2
     assert said in result.output
+    assert "measuring in" not in result.output
 
 
 def test_a_file_without_a_measurement_is_wrong_usage(tmp_path: Path) -> None:
