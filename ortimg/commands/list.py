@@ -12,6 +12,7 @@ from ortimg.core.config import AXES
 from ortimg.core.model import Cell, Exclusion
 from ortimg.core.selectors import select
 from ortimg.core.shards import Shard, gigabytes, parse_size, shards_for
+from ortimg.errors import ConfigError
 from ortimg.helping import Guide, Verb
 from ortimg.options import shard_option, take_shard
 from ortimg.project import Project, pass_project, project_warnings
@@ -88,8 +89,11 @@ def list(
 
 
 def _stale(project: Project, cells: Sequence[Cell], text: str, as_json: bool) -> None:
-    from ortimg.publishing.changed import in_registry, repository_of  # asks a registry
+    from ortimg.publishing.changed import in_registry, is_lock, repository_of  # asks a registry
 
+    if is_lock(text):
+        hint = f"`ortimg build --changed-since {text}` compares pins."
+        raise ConfigError(f"--stale asks a repository; {text} is a lock file", hint=hint)
     rows = in_registry(project, cells, repository_of(project, text))
     if as_json:
         data = [

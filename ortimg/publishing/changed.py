@@ -16,6 +16,7 @@ from ortimg.core.lock import Lock, merge, planned
 from ortimg.core.lock import parse as parse_lock
 from ortimg.core.mirrors import Reference
 from ortimg.core.model import Cell
+from ortimg.core.problems import quote
 from ortimg.errors import ConfigError
 from ortimg.factory.contents import possible_contents
 from ortimg.factory.result import CellResult, Outcome
@@ -31,6 +32,7 @@ from ortimg.registry.labels import labels_of
 from ortimg.rendering import build_context, render_project
 
 OWN = "registry"  # stands for images.yaml's own repository
+_EXAMPLE = "registry.example.com/team/name"
 _QUESTIONS = 8
 _CONTENT, _TIER = "ortimg.content", "ortimg.tier"  # labels
 
@@ -53,11 +55,17 @@ def is_lock(text: str) -> bool:
 def repository_of(project: Project, text: str, prefixes: Sequence[str] = ()) -> str:
     """Full name of the repository that `text` means. Raises ConfigError where it names no registry."""
     if text == OWN:
-        return repositories(project.plan.repository, prefixes)[0]
+        try:
+            return repositories(project.plan.repository, prefixes)[0]
+        except ConfigError as error:
+            if prefixes:
+                raise
+            own = f"Write it whole there, or name a repository here: {_EXAMPLE}."
+            raise ConfigError(error.message, hint=own) from None
     if Reference.parse(f"{text}:x").registry != text.partition("/")[0]:
         raise ConfigError(
-            f"{text} names no registry and is no lock file",
-            hint=f"Write registry.example.com/team/name, `{OWN}` for images.yaml's own, or a path of a lock.",
+            f"{quote(text)} names no registry and is no lock file",
+            hint=f"Write {_EXAMPLE}, `{OWN}` for images.yaml's own, or a path of a lock.",
         )
     return text
 

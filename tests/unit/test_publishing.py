@@ -121,6 +121,8 @@ def test_pushes_that_cannot_be_are_refused_before_anything_is_sent(
         ),
         (["--changed-since", "images.yaml"], "git show HEAD~1:images.lock"),
         (["--changed-since", "absent.lock"], "git show HEAD~1:images.lock"),
+        (["--changed-since", ""], 'error: "" names no registry'),
+        (["--changed-since", "registry"], "or name a repository here"),
     ],
 )
 def test_builds_that_cannot_be_are_refused(
@@ -131,6 +133,22 @@ def test_builds_that_cannot_be_are_refused(
     done = CliRunner().invoke(cli, ["build", *options])
     assert done.exit_code == ExitCode.USAGE
     assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--stale"], "or name a repository here: registry.example.com/team/name."),
+        (["--stale", "images.lock"], "`ortimg build --changed-since images.lock` compares pins."),
+        (["--stale", ""], '"" names no registry'),
+        (["--stale", "team/name"], '"team/name" names no registry'),
+    ],
+)
+def test_what_is_stale_is_asked_of_a_registry(tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "images.yaml").write_text(images(include=[cell("1.16.2", "11.8")]))
+    done = CliRunner().invoke(cli, ["-C", str(tmp_path), "list", *words])
+    assert done.exit_code == ExitCode.USAGE
+    assert said in done.stderr
 
 
 @pytest.mark.parametrize(
