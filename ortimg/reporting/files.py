@@ -152,7 +152,8 @@ def _measurement(
     data: Any, name: str, shown: str, *, only_reports: bool
 ) -> BenchFact | RunFact | FactoryFact | NumbersFact | None:
     """What the file holds; None: a report that measured nothing. Raises ConfigError."""
-    if isinstance(data, dict) and "findings" in data:
+    # `ortimg compare --json` has findings too, of an old and a new side.
+    if isinstance(data, dict) and "findings" in data and "old" not in data:
         try:
             report = parse_report(msgspec.json.encode(data))
         except CheckFailed as error:

@@ -456,6 +456,16 @@ def test_the_newest_run_of_the_bench_is_shown_and_earlier_ones_are_named(project
     assert "ignored: bench/results/2026-11-29.json is no run of make bench" in done.stderr
 
 
+def test_a_kept_comparison_is_no_broken_report(project: Path) -> None:
+    kept = project / "docs" / "gpu-runs" / "cell"
+    kept.mkdir(parents=True)
+    (name,) = RUNS.rglob("compare-*.json")
+    (kept / name.name).write_bytes(name.read_bytes())
+    done = report(project, "-o", "-", "--no-engine")
+    assert "ignored" not in done.stderr
+    assert "action-needed" in words(by_id(tree(done.stdout)[0], "bench"))
+
+
 def test_a_long_file_of_numbers_says_what_is_left_out(project: Path) -> None:
     (project / "bench" / "results").mkdir(parents=True)
     (project / "bench" / "results" / "long.json").write_text(json.dumps([*range(1302)]))
