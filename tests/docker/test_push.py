@@ -337,22 +337,29 @@ def test_digests_that_cannot_be_written_hide_nothing_of_the_push(shop: Shop) -> 
 
 def test_a_refused_manifest_leaves_no_tag(shop: Shop) -> None:
     """401 on the manifest, when all blobs are there."""
-    shop.proxy.fail("PUT", "manifests", status=401)
+    fault = shop.proxy.fail("PUT", "manifests", status=401)
     done = shop.push()
     assert done.returncode == ExitCode.ENVIRONMENT
     assert f"run `docker login {shop.proxy.host}`" in done.stdout
     assert {*shop.tags().values()} == {None}
     assert shop.proxy.count("^PUT .*manifests") == 1  # who is not let in does not ask again
+    fault.times = 0
+    assert shop.push().returncode == ExitCode.DONE  # the next run finishes the job
+    assert None not in shop.tags().values()
 
 
 @both_kinds
 def test_a_refused_blob_ends_the_push(shop: Shop) -> None:
-    shop.proxy.fail("POST", "uploads", status=403, body=b'{"errors": [{"code": "DENIED", "message": "no"}]}')
+    body = b'{"errors": [{"code": "DENIED", "message": "no"}]}'
+    fault = shop.proxy.fail("POST", "uploads", status=403, body=body)
     done = shop.push()
     assert done.returncode == ExitCode.ENVIRONMENT
     assert "DENIED: no" in done.stdout
     assert {*shop.tags().values()} == {None}
     assert nothing_is_left(shop)
+    fault.times = 0
+    assert shop.push().returncode == ExitCode.DONE
+    assert None not in shop.tags().values()
 
 
 def test_trouble_that_passes(shop: Shop) -> None:

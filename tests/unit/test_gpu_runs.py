@@ -44,6 +44,25 @@ def test_there_are_reports_of_three_cells_that_passed() -> None:
     assert len(passed) >= 3
 
 
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("README.md", r"all (\d+) nodes of its model on CUDA with 1.16.2 and 1.18.0, all (\d+) with 1.23.2"),
+        ("README.zh-CN.md", r"1.16.2 和 1.18.0 为 (\d+) 个.1.23.2 为 (\d+) 个"),
+    ],
+)
+def test_what_the_front_page_quotes_is_in_the_reports(page: str, words: str) -> None:
+    text = " ".join((RUNS.parents[1] / page).read_text().split())
+    quoted = re.search(words, text)
+    assert quoted, f"{page} quotes no run"
+    runs = [json.loads(path.read_text())["run"] for path in KEPT if path.name == "run.json"]
+    on_cuda = {run["ort"]: (run["nodes"]["cuda"], run["nodes"]["cpu"]) for run in runs}
+    assert on_cuda["1.16.2"] == on_cuda["1.18.0"] == (int(quoted[1]), 0)
+    assert on_cuda["1.23.2"] == (int(quoted[2]), 0)
+    largest = max(output["relative_error"] for run in runs for output in run["outputs"])
+    assert f"{largest:.1e}" in text
+
+
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_file_names_no_path_of_the_machine_and_is_in_the_table(path: Path) -> None:
     assert not re.search(r"/(tmp|root|home|work)/|hostname", path.read_text())
