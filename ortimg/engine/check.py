@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ortimg.engine.info import EngineFacts, ask_engine, unanswered
+from ortimg.engine.info import JOIN, EngineFacts, ask_engine, unanswered
 from ortimg.engine.versions import MIN_BUILDX, MIN_ENGINE, WHY, at_least, dotted, parse_version
 from ortimg.errors import EnvironmentFault
 
@@ -45,7 +45,7 @@ def judge(facts: EngineFacts, buildkit: str | None = None) -> EngineInfo:
     if facts.forbidden:
         raise EnvironmentFault(
             f"this user may not use the container engine: {facts.fault}",
-            "run: sudo usermod -aG docker $USER, and log in again (or run as root)",
+            JOIN,
         )
     if not facts.server:
         raise unanswered("no container engine answers", facts.fault or "", facts.endpoint)

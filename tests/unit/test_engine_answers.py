@@ -7,6 +7,7 @@ import json
 import pytest
 
 from ortimg.engine.answers import require_success
+from ortimg.engine.info import unanswered
 from ortimg.errors import EnvironmentFault
 
 STATUS = [json.dumps({"status": f"Pushing layer {number}"}) for number in range(5)]
@@ -39,3 +40,12 @@ def test_a_line_that_was_cut(last: str) -> None:
 
 def test_an_answer_without_lines() -> None:
     require_success("", "import x")
+
+
+@pytest.mark.parametrize("endpoint", [None, "unix:///run/other.sock"])
+def test_a_socket_that_this_user_may_not_open_is_cured_by_the_group(endpoint: str | None) -> None:
+    said = "('Connection aborted.', PermissionError(13, 'Permission denied'))"
+    found = unanswered("the container engine does not answer", said, endpoint)
+    assert "this user may not use the container engine" in str(found)
+    assert "usermod -aG docker" in str(found)
+    assert "PermissionError" not in str(found)
