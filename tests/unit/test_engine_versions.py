@@ -58,7 +58,8 @@ def test_a_good_engine_passes() -> None:
     info = judge(GOOD)
     assert (info.client, info.server, info.buildx) == ("28.2.2", "26.1.5+dfsg1", "0.13.1+ds1")
     assert info.containerd_store
-    assert judge(GOOD, buildkit="1") == info
+    again = judge(GOOD, buildkit="1")
+    assert replace(again, free_bytes=info.free_bytes) == info  # somebody else uses the disk too
 
 
 @pytest.mark.parametrize(
