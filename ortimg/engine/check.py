@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ortimg.engine.info import JOIN, EngineFacts, ask_engine, unanswered
+from ortimg.engine.info import EngineFacts, ask_engine, unanswered
 from ortimg.engine.versions import MIN_BUILDX, MIN_ENGINE, WHY, at_least, dotted, parse_version
 from ortimg.errors import EnvironmentFault
 
@@ -42,11 +42,6 @@ def check_client() -> None:
 def judge(facts: EngineFacts, buildkit: str | None = None) -> EngineInfo:
     """Judges `facts`; `buildkit` is the value of DOCKER_BUILDKIT."""
     _judge_client(facts, buildkit)
-    if facts.forbidden:
-        raise EnvironmentFault(
-            f"this user may not use the container engine: {facts.fault}",
-            JOIN,
-        )
     if not facts.server:
         raise unanswered("no container engine answers", facts.fault or "", facts.endpoint)
     if not at_least(facts.server, MIN_ENGINE):

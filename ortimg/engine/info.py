@@ -56,14 +56,14 @@ def facts_from(info: dict[str, Any], endpoint: str | None = None, said: str = ""
     )
 
 
-JOIN = "run: sudo usermod -aG docker $USER, and log in again (or run as root)"
-
-
 def unanswered(what: str, fault: str, endpoint: str | None) -> EnvironmentFault:
     """The error for an engine that does not answer; `endpoint` is the value of DOCKER_HOST."""
     where = f"DOCKER_HOST={endpoint}: " if endpoint else ""
     if "permission denied" in fault.lower():
-        return EnvironmentFault(f"{where}this user may not use the container engine", JOIN)
+        return EnvironmentFault(
+            f"{where}this user may not use the container engine",
+            "run: sudo usermod -aG docker $USER, and log in again (or run as root)",
+        )
     if endpoint:
         hint = "start that engine or unset DOCKER_HOST"
     elif "context not found" in fault:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnx_pieces import waves, whole, write
 
 SIZE = 256
 
@@ -25,7 +25,7 @@ def chain(folder: Path) -> Path:
     ]
     inputs = [value("x", TensorProto.FLOAT, ["batch", SIZE])]
     outputs = [value("y", TensorProto.FLOAT, ["batch", SIZE])]
-    return _write(folder / "chain.onnx", nodes, inputs, outputs, [_waves("w", SIZE, SIZE)])
+    return write(folder / "chain.onnx", nodes, inputs, outputs, [waves("w", SIZE, SIZE)])
 
 
 def loop(folder: Path) -> Path:
@@ -51,8 +51,8 @@ def loop(folder: Path) -> Path:
         value("trips", TensorProto.INT64, []),
     ]
     outputs = [value("y", TensorProto.FLOAT, ["batch", SIZE])]
-    constants = [_waves("w", SIZE, SIZE), numpy_helper.from_array(np.array(True), "go")]
-    return _write(folder / "loop.onnx", nodes, inputs, outputs, constants)
+    constants = [waves("w", SIZE, SIZE), numpy_helper.from_array(np.array(True), "go")]
+    return write(folder / "loop.onnx", nodes, inputs, outputs, constants)
 
 
 def mixed(folder: Path) -> Path:
@@ -71,8 +71,8 @@ def mixed(folder: Path) -> Path:
         value("mask", TensorProto.BOOL, ["batch", "length"]),
     ]
     outputs = [value("sums", TensorProto.FLOAT, ["batch", 16]), value("best", TensorProto.INT64, ["batch"])]
-    constants = [_waves("table", 4, 16), _whole("last", -1), _whole("one", 1)]
-    return _write(folder / "mixed.onnx", nodes, inputs, outputs, constants)
+    constants = [waves("table", 4, 16), whole("last", -1), whole("one", 1)]
+    return write(folder / "mixed.onnx", nodes, inputs, outputs, constants)
 
 
 def logarithm(folder: Path) -> Path:
@@ -80,34 +80,10 @@ def logarithm(folder: Path) -> Path:
     node = helper.make_node("Log", ["x"], ["y"], name="log")
     value = helper.make_tensor_value_info
     inputs, outputs = [value("x", TensorProto.FLOAT, [4])], [value("y", TensorProto.FLOAT, [4])]
-    return _write(folder / "logarithm.onnx", [node], inputs, outputs)
+    return write(folder / "logarithm.onnx", [node], inputs, outputs)
 
 
 def reference(model: Path, inputs: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
     """What the model gives, by ONNX's own evaluator in numpy."""
     evaluator = ReferenceEvaluator(str(model))
     return dict(zip(evaluator.output_names, evaluator.run(None, dict(inputs)), strict=True))
-
-
-def _waves(name: str, *shape: int) -> TensorProto:
-    values = np.sin(np.arange(np.prod(shape), dtype=np.float64) * 0.37) * 0.1
-    return numpy_helper.from_array(values.astype(np.float32).reshape(shape), name)
-
-
-def _whole(name: str, *values: int) -> TensorProto:
-    return numpy_helper.from_array(np.array(values, dtype=np.int64), name)
-
-
-def _write(
-    path: Path,
-    nodes: Sequence[NodeProto],
-    inputs: Sequence[ValueInfoProto],
-    outputs: Sequence[ValueInfoProto],
-    constants: Sequence[TensorProto] = (),
-) -> Path:
-    graph = helper.make_graph(list(nodes), path.stem, list(inputs), list(outputs), list(constants))
-    opset = helper.make_opsetid("", 13)
-    model = helper.make_model(graph, opset_imports=[opset], ir_version=7, producer_name="ortimg")
-    onnx.checker.check_model(model, full_check=True)
-    path.write_bytes(model.SerializeToString(deterministic=True))
-    return path

@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
-
-
-def _waves(name: str, *shape: int) -> TensorProto:
-    values = np.sin(np.arange(np.prod(shape), dtype=np.float64) * 0.37) * 0.1
-    return numpy_helper.from_array(values.astype(np.float32).reshape(shape), name)
-
-
-def _whole(name: str, *values: int) -> TensorProto:
-    return numpy_helper.from_array(np.array(values, dtype=np.int64), name)
-
-
-def _write(
-    path: Path,
-    nodes: Sequence[NodeProto],
-    inputs: Sequence[ValueInfoProto],
-    outputs: Sequence[ValueInfoProto],
-    constants: Sequence[TensorProto] = (),
-) -> Path:
-    graph = helper.make_graph(list(nodes), path.stem, list(inputs), list(outputs), list(constants))
-    opset = helper.make_opsetid("", 13)
-    model = helper.make_model(graph, opset_imports=[opset], ir_version=7, producer_name="ortimg")
-    onnx.checker.check_model(model, full_check=True)
-    path.write_bytes(model.SerializeToString(deterministic=True))
-    return path
+from onnx import TensorProto, helper, numpy_helper
+from onnx_pieces import waves, whole, write
 
 
 def cuda_lacks(folder: Path) -> Path:
@@ -46,7 +21,7 @@ def cuda_lacks(folder: Path) -> Path:
     ]
     inputs = [value("a", TensorProto.FLOAT, ["n", 4, 4])]
     outputs = [value("e", TensorProto.FLOAT, ["n"]), value("f", TensorProto.FLOAT, ["n", 4, 4])]
-    return _write(folder / "cuda-lacks.onnx", nodes, inputs, outputs)
+    return write(folder / "cuda-lacks.onnx", nodes, inputs, outputs)
 
 
 def endless(folder: Path) -> Path:
@@ -72,7 +47,7 @@ def endless(folder: Path) -> Path:
         [value("x", TensorProto.FLOAT, [4])],
         [value("y", TensorProto.FLOAT, [4])],
     )
-    return _write(folder / "endless.onnx", nodes, inputs, outputs, constants)
+    return write(folder / "endless.onnx", nodes, inputs, outputs, constants)
 
 
 def embedding(folder: Path) -> Path:
@@ -91,8 +66,8 @@ def embedding(folder: Path) -> Path:
         value("mask", TensorProto.BOOL, ["batch", "length"]),
     ]
     outputs = [value("s", TensorProto.FLOAT, ["batch", 8])]
-    constants = [_waves("table", 4, 16), _waves("p", 16, 8), _whole("last", -1), _whole("one", 1)]
-    return _write(folder / "embedding.onnx", nodes, inputs, outputs, constants)
+    constants = [waves("table", 4, 16), waves("p", 16, 8), whole("last", -1), whole("one", 1)]
+    return write(folder / "embedding.onnx", nodes, inputs, outputs, constants)
 
 
 def chain(folder: Path) -> Path:
@@ -106,4 +81,4 @@ def chain(folder: Path) -> Path:
     ]
     inputs = [value("x", TensorProto.FLOAT, ["batch", size])]
     outputs = [value("y", TensorProto.FLOAT, ["batch", size])]
-    return _write(folder / "chain.onnx", nodes, inputs, outputs, [_waves("w", size, size)])
+    return write(folder / "chain.onnx", nodes, inputs, outputs, [waves("w", size, size)])

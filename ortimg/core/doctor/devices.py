@@ -20,7 +20,6 @@ from ortimg.verify.report import FindingVerdict
 
 CUDA, NVIDIA = "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"
 _WHOLE = re.compile(r"[0-9]+")
-_NUMBER_FIRST = re.compile(r"([0-9]+)(?![0-9])")
 _NONE = {"void", "none", ""}
 
 
@@ -42,8 +41,8 @@ def read_visible(value: str | None, gpus: Sequence[GpuSeen] | None) -> Visible:
     seen: list[str] = []
     for element in value.split(","):
         name = element.strip()
-        if number := _NUMBER_FIRST.match(name):
-            name = number[1].lstrip("0") or "0"
+        if number := _WHOLE.match(name):
+            name = number[0].lstrip("0") or "0"
         why = _refused(name, gpus)
         if why:
             return Visible(tuple(seen), element, why)
